@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,17 @@ def clock(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
     return wrong + ([] if code == 0 and "nothing to compute" in text else [text])
 
 
+@contextmanager
+def at_most(more: int) -> Iterator[None]:
+    """Have so many MiB of address space more than there is now."""
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + more * 2**20, resource.RLIM_INFINITY))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
 def memory(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
     """Limit the address space; the batch must be halved, and the numbers those of a run without a limit."""
     wide = home / "wide.yaml"
@@ -105,12 +117,8 @@ def memory(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]
         real = passes.measure
 
         def measure(*given: Any) -> Iterator[Any]:
-            now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (now + 250 * 2**20, resource.RLIM_INFINITY))
-            try:
+            with at_most(250):
                 yield from real(*given)
-            finally:
-                resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
         passes.measure = measure
 
@@ -130,16 +138,8 @@ def limits(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]
         out, said = home / "out", home / "said"
         shutil.rmtree(out, ignore_errors=True)
         if not function:
-            command = [sys.executable, "-m", "reporter", "run", str(study), "--out", str(out)]
-            with said.open("w") as file:
-                most = (size * 2**20, resource.RLIM_INFINITY)
-                code = subprocess.run(
-                    command,
-                    check=False,
-                    stdout=file,
-                    stderr=subprocess.STDOUT,
-                    preexec_fn=lambda most=most: resource.setrlimit(resource.RLIMIT_AS, most),  # type: ignore[misc]
-                ).returncode
+            command = f"ulimit -v {size * 1024}; exec {sys.executable} -m reporter run {study} --out {out} >{said} 2>&1"
+            code = subprocess.run(["bash", "-c", command], check=False).returncode
         else:
             code = ended(fork(["run", str(study), "--out", str(out)], said, partial(_short, size, room, function)))
         text = said.read_text()
@@ -162,12 +162,8 @@ def _short(more: int, room: str, function: str) -> None:
     real = getattr(module, function)
 
     def short(*given: Any, **named: Any) -> Any:
-        now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (now + more * 2**20, resource.RLIM_INFINITY))
-        try:
+        with at_most(more):
             return real(*given, **named)
-        finally:
-            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
     setattr(module, function, short)
 

@@ -24,21 +24,17 @@ ODD = [
     "'; DROP TABLE cells; --",
 ]  # fmt: skip
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = """study: a
+RECIPES = """study: a
 models:
   a: gpt2
   b: {hub: x/y, checkpoints: [step1, {revision: main, step: 3}], dtype: auto}
   c: {path: ./x, checkpoints: [{folder: k, step: 1}]}
-corpora: {i: {texts: [a, b]}}
-"""
-RECIPES = """study: b
-models:
   d: {recipe: {architecture: bert, train_on: g, steps: 5, layers: 2, checkpoints: [0, 5]}}
 corpora:
   g: {generate: grammar, texts: 5, words: [1, 5], seed: 1}
   h: {generate: random-words, vocabulary: d}
 """
-CORPORA = """study: c
+METRICS = """study: b
 title: T
 models: {a: gpt2}
 corpora:
@@ -46,16 +42,12 @@ corpora:
   i: {texts: [a, "b"], max_words: 7}
   j: {dataset: x/y, split: test}
 views: [words, all, no-sinks]
-"""
-METRICS = """study: d
-models: {a: gpt2}
-corpora: {i: {texts: [a]}}
 metrics:
   - convergence
   - anisotropy: {sample: 64, batches: 2}
 run: {device: cpu, batch_tokens: 10, seed: 0}
 """
-CLAIMS = """study: e
+CLAIMS = """study: c
 models: {a: gpt2, b: bert}
 corpora: {f: {texts: [a]}}
 metrics: [motion]
@@ -63,38 +55,30 @@ claims:
   v: {says: x, value: {metric: motion.norm, model: a, corpus: f, layer: 1}, above: 0}
   s: {says: x, shape: {metric: motion.norm, is: peak-at, at: 0.5, models: [a]}}
 """
-SHORT = (MODELS, RECIPES, CORPORA, METRICS, CLAIMS)
+SHORT = (RECIPES, METRICS, CLAIMS)
 
 
 def mutated(text: str, draw: random.Random) -> str:
     """Change a study in one to four places."""
     for _ in range(draw.randint(1, 4)):
-        lines = text.split("\n")
+        lines, words = text.split("\n"), text.split(" ")
         at, other = draw.randrange(len(lines)), draw.randrange(len(lines))
-        place = draw.randrange(len(text) + 1)
-        how = draw.randrange(8)
-        if how == 0:
-            text = text[:place] + text[place + draw.randint(1, 20) :]
-        elif how == 1:
-            text = text[:place] + draw.choice(ODD) + text[place:]
-        elif how == 2:
-            text = "\n".join([*lines[:at], *lines[at + 1 :]])
-        elif how == 3:
-            text = "\n".join([*lines[:at], lines[other], *lines[at:]])
-        elif how == 4:
-            lines[at], lines[other] = lines[other], lines[at]
-            text = "\n".join(lines)
-        elif how == 5:
-            key, colon, _ = lines[at].partition(":")
-            lines[at] = key + colon + " " + draw.choice(ODD)
-            text = "\n".join(lines)
-        elif how == 6:
-            lines[at] = " " * draw.randint(0, 9) + lines[at].lstrip()
-            text = "\n".join(lines)
-        else:
-            words = text.split(" ")
-            words[draw.randrange(len(words))] = draw.choice(words)
-            text = " ".join(words)
+        place, odd, length = draw.randrange(len(text) + 1), draw.choice(ODD), draw.randint(1, 20)
+        swapped, placed, replaced = list(lines), list(lines), list(words)
+        swapped[at], swapped[other] = lines[other], lines[at]
+        placed[at] = " " * draw.randint(0, 9) + lines[at].lstrip()
+        replaced[draw.randrange(len(words))] = draw.choice(words)
+        key, colon, _ = lines[at].partition(":")
+        text = draw.choice([
+            text[:place] + text[place + length :],
+            text[:place] + odd + text[place:],
+            "\n".join(lines[:at] + lines[at + 1 :]),
+            "\n".join([*lines[:at], lines[other], *lines[at:]]),
+            "\n".join(swapped),
+            "\n".join([*lines[:at], f"{key}{colon} {odd}", *lines[at + 1 :]]),
+            "\n".join(placed),
+            " ".join(replaced),
+        ])  # fmt: skip
     return text
 
 

@@ -1,7 +1,6 @@
 """Kill a run at moments spread over all that it does to its folder; the next run must end as if nothing had been.
 
-    python tests/faults/kill.py 50                                  (about ten minutes)
-    python tests/faults/kill.py 12 --phases save,merge,report       (in these alone)
+    python tests/faults/kill.py 50      (about ten minutes)
 
 A moment is just before a file is opened for writing, renamed or removed, a folder made, or a transaction begun or
 committed. Each belongs to a phase of the run: what it does to its folder when it writes texts, trains, begins a pass,
@@ -9,7 +8,6 @@ saves one that is unfinished, writes a range, merges ranges, commits, judges cla
 beginning, texts, training, pass, save, range, merge, commit, claims, report. All phases get as many kills.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -109,23 +107,11 @@ def moments(study: Path, folder: Path) -> list[str]:
     return found
 
 
-def spread(known: list[str], how_many: int, only: list[str] | None = None) -> list[int]:
-    """Choose moments, numbered from 1: of each phase as many, evenly over it; of all phases one before a second.
-
-    Args:
-        known: the phase and the change at each moment.
-        how_many: moments to choose.
-        only: phases to choose from; all of them where none is named.
-
-    Raises:
-        SystemExit: a phase that the run has no moment of.
-    """
+def spread(known: list[str], how_many: int) -> list[int]:
+    """Choose moments, numbered from 1: of each phase as many, evenly over it; of all phases one before a second."""
     by_phase: dict[str, list[int]] = {}
     for place, moment in enumerate(known, 1):
         by_phase.setdefault(moment.split()[0], []).append(place)
-    if unknown := set(only or ()) - set(by_phase):
-        sys.exit(f"no moment in the phases {', '.join(sorted(unknown))}; there are {', '.join(by_phase)}")
-    by_phase = {name: by_phase[name] for name in only or by_phase}
     phases, found = list(by_phase.values()), []
     for number in range(how_many):
         turn, places = number // len(phases), phases[number % len(phases)]
@@ -161,8 +147,8 @@ def one(
     return not wrong and killed == -signal.SIGKILL, line
 
 
-def main(how_many: int, only: list[str] | None, at_once: int) -> int:
-    """Kill at so many moments, of some phases or of all, some at once; return how many were not mended."""
+def main(how_many: int) -> int:
+    """Kill at so many moments, as many at once as there are cores; return how many were not mended."""
     preload()
     small_ranges()
     bad, tell = 0, partial(print, flush=True)
@@ -173,9 +159,9 @@ def main(how_many: int, only: list[str] | None, at_once: int) -> int:
         expected = numbers(first)
         phases = Counter(moment.split()[0] for moment in known)
         tell(f"{len(known)} moments: " + ", ".join(f"{count} {name}" for name, count in phases.items()))
-        chosen = list(enumerate(spread(known, how_many, only)))
+        chosen = list(enumerate(spread(known, how_many)))
         # forks of this process, too, and none that ends them: what a run starts must be able to start more
-        with ProcessPoolExecutor(at_once, get_context("fork")) as pool:
+        with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
             for mended, line in pool.map(partial(one, home, study, known, expected), chosen):
                 bad += not mended
                 tell(line)
@@ -184,9 +170,4 @@ def main(how_many: int, only: list[str] | None, at_once: int) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("how_many", type=int, nargs="?", default=50)
-    parser.add_argument("--phases", type=lambda given: given.split(","), help="with commas; all, where not given")
-    parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="runs; as many as cores, where not given")
-    asked = parser.parse_args()
-    sys.exit(main(asked.how_many, asked.phases, asked.at_once) and 1)
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 50) and 1)

@@ -35,23 +35,15 @@ claims:
 """
 # What a run imports, if only on its way: half of what such a small one computes would be imports.
 BROUGHT = (
-    "reporter.app.cli",
-    "reporter.runs.runner",
-    "reporter.runs.work",
-    "reporter.judge.questions",
-    "reporter.report",
-    "altair",
-    "pandas",
-    "scipy.optimize",
-    "scipy.spatial",
-    "torch._dynamo",
-    "transformers.models.bert.modeling_bert",
+    "reporter.app.cli", "reporter.runs.runner", "reporter.runs.work", "reporter.judge.questions", "reporter.report",
+    "altair", "pandas", "scipy.optimize", "scipy.spatial", "torch._dynamo", "transformers.models.bert.modeling_bert",
     "transformers.models.gpt2.modeling_gpt2",
-)
+)  # fmt: skip
 # What a run that goes on says otherwise: when, how long, and how much was left to do.
-OF_THE_MOMENT = {"started", "finished", "seconds", "timings", "cells_run", "cells_cached", "why", "looked_at"}
-OF_THE_MOMENT |= {"first_number"}
-OF_THE_MOMENT |= {"forward_tokens", "forward_passes", "forward_seconds", "loaded", "trained_seconds"}
+OF_THE_MOMENT = {
+    "started", "finished", "seconds", "timings", "cells_run", "cells_cached", "why", "looked_at", "first_number",
+    "forward_tokens", "forward_passes", "forward_seconds", "loaded", "trained_seconds",
+}  # fmt: skip
 
 
 @contextmanager

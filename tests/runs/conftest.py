@@ -18,14 +18,15 @@ from reporter.store import Store
 
 METRICS, VIEWS = "[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[words, all]"
 INLINE = '  inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}\n'
+DEC = """  dec: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4,
+                 context: 16}}
+"""
 STUDY = f"""
 study: tiny
 models:
   enc: {{recipe: {{architecture: bert, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, checkpoints: [0, 2],
                  batch: 4, context: 16}}}}
-  dec: {{recipe: {{architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4,
-                 context: 16}}}}
-corpora:
+{DEC}corpora:
   nested: {{generate: grammar, texts: 40, words: [5, 20]}}
 {INLINE}metrics: {METRICS}
 views: {VIEWS}

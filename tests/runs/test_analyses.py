@@ -1,22 +1,20 @@
 """Cells of analyses: they run once, are kept, are taken over, fail alone and go when the study drops them."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
+from runs.conftest import select
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.metrics import analysis as registry
 from reporter.metrics._items import Point, pooled
-from reporter.metrics.analysis import Analysis, Context
+from reporter.metrics.analysis import Analysis
 from reporter.metrics.base import Statistic, Value
-from reporter.metrics.journeys import JourneySpec
 
-METRICS = "metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
-JOURNEYS = (METRICS, "metrics: none\njourneys: {j: {text: the cat sleeps}, k: {text: broken}}")
+JOURNEYS = "journeys: {j: {text: the cat sleeps}, k: {text: broken}}"
 
 
-def _look(item: JourneySpec, context: Context) -> Iterator[Value | Point]:
+def _look(item, context):
     """Yield something of each kind: a number, one that is missing, and a point."""
     if item.text == "broken":
         raise ReporterError("this one cannot be looked at")
@@ -28,7 +26,7 @@ def _look(item: JourneySpec, context: Context) -> Iterator[Value | Point]:
 
 
 @pytest.fixture(autouse=True)
-def made_up(monkeypatch: pytest.MonkeyPatch) -> Analysis:
+def made_up(monkeypatch):
     """Put a small analysis of journeys in the place of the real one."""
     analysis = Analysis(
         name="journeys",
@@ -46,64 +44,56 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Analysis:
 
 
 def test_each_item_of_each_checkpoint_is_a_cell_that_is_kept_until_it_changes(study, run, store):
-    outcome, log = run(study(JOURNEYS))
+    outcome, log = run(study(metrics="none", more=JOURNEYS))
     assert (outcome.computed, outcome.failed) == (3, 3)
     assert "this one cannot be looked at" in log
-    cells = store.frame("SELECT model, checkpoint, corpus, metric, status, error, reasons, options FROM cells")
-    assert set(cells["metric"]) == {"journeys"} and set(cells["corpus"]) == {"j", "k"}
-    done = cells.query("status == 'done'")
-    assert json.loads(done["reasons"].iloc[0])[0]["reason"] == "nothing to see"
-    assert json.loads(done["options"].iloc[0])["text"] == "the cat sleeps"
-    points = store.frame("SELECT DISTINCT model, checkpoint, item, analysis, label FROM projections")
-    assert len(points) == 3 and set(points["label"]) == {"<script>"}
-    numbers = store.frame("SELECT * FROM layer_metrics WHERE statistic = 'size' AND model = 'dec'")
-    assert set(numbers["site"]) == {"embedding", "block", "final"} and set(numbers["view"]) == {"words"}
-    assert store.frame("SELECT role, status FROM models WHERE model = 'dec'").values.tolist() == [["decoder", "done"]]
-    changed = JOURNEYS[1].replace("broken", "a dog")
-    outcome, _ = run(study((METRICS, changed)))
+    cells = store.records("SELECT * FROM cells")
+    assert {(row["metric"], row["corpus"]) for row in cells} == {("journeys", "j"), ("journeys", "k")}
+    done = next(row for row in cells if row["status"] == "done")
+    assert json.loads(done["reasons"])[0]["reason"] == "nothing to see"
+    assert json.loads(done["options"])["text"] == "the cat sleeps"
+    points = select(store, "SELECT DISTINCT model, checkpoint, item, analysis, label FROM projections")
+    assert len(points) == 3 and {point[-1] for point in points} == {"<script>"}
+    sites = select(store, "SELECT DISTINCT site, view FROM layer_metrics WHERE statistic = 'size' AND model = 'dec'")
+    assert sorted(sites) == [("block", "words"), ("embedding", "words"), ("final", "words")]
+    assert select(store, "SELECT role, status FROM models WHERE model = 'dec'") == [("decoder", "done")]
+    changed = JOURNEYS.replace("broken", "a dog")
+    outcome, _ = run(study(metrics="none", more=changed))
     assert (outcome.computed, outcome.cached, outcome.failed) == (3, 3, 0)
-    outcome, _ = run(study((METRICS, changed + "\npooling: first")))
+    outcome, _ = run(study(metrics="none", more=changed + "\npooling: first"))
     assert outcome.computed == 6
-    assert store.frame("SELECT DISTINCT why FROM cells")["why"].tolist() == ["pooling changed (auto → first)"]
+    assert select(store, "SELECT DISTINCT why FROM cells") == ["pooling changed (auto → first)"]
 
 
 def test_another_study_takes_numbers_over_and_they_go_when_the_study_drops_them(study, run, store):
-    fine = JOURNEYS[1].replace(", k: {text: broken}", "")
-    run(study((METRICS, fine)))
-    outcome, _ = run(study((METRICS, fine.replace("{j:", "{other:")), ("study: tiny", "study: second"), name="second"))
-    assert outcome.computed == 3
-    rows = store.frame("SELECT study, item, count(*) AS n FROM projections GROUP BY ALL ORDER BY ALL")
-    assert rows[["study", "item"]].values.tolist() == [["second", "other"], ["tiny", "j"]]
-    assert rows["n"].nunique() == 1
-    assert (
-        store.frame("SELECT DISTINCT why FROM cells WHERE study = 'second'")["why"]
-        .str.contains("copied from study tiny")
-        .all()
-    )
-    run(study((METRICS, "metrics: [motion]"), ("checkpoints: [0, 2]", "checkpoints: [2]")))
-    assert store.frame("SELECT DISTINCT study FROM projections")["study"].tolist() == ["second"]
-    assert set(store.frame("SELECT DISTINCT metric FROM cells WHERE study = 'tiny'")["metric"]) == {"motion"}
+    fine, few = JOURNEYS.replace(", k: {text: broken}", ""), ("checkpoints: [0, 2]", "checkpoints: [2]")
+    run(study(metrics="none", more=fine))
+    other = ("study: tiny", "study: second"), ("{j:", "{other:")
+    assert run(study(*other, metrics="none", more=fine, name="second"))[0].computed == 3
+    rows = select(store, "SELECT study, item, count(*) FROM projections GROUP BY ALL ORDER BY ALL")
+    assert [row[:2] for row in rows] == [("second", "other"), ("tiny", "j")] and rows[0][2] == rows[1][2]
+    whys = select(store, "SELECT DISTINCT why FROM cells WHERE study = 'second'")
+    assert all("copied from study tiny" in why for why in whys)
+    run(study(few, metrics="[motion]", views="[words]"))
+    assert select(store, "SELECT DISTINCT study FROM projections") == ["second"]
+    assert select(store, "SELECT DISTINCT metric FROM cells WHERE study = 'tiny'") == ["motion"]
 
 
 def test_only_names_items_and_analyses_and_random_weights_are_looked_at(study, run, store):
-    file = study((JOURNEYS[0], JOURNEYS[1] + "\nbaselines: [random-init, shuffled]"))
+    file = study(metrics="none", more=JOURNEYS + "\nbaselines: [random-init, shuffled]")
     outcome, _ = run(file, only=("j", "journeys", "dec"))
     assert (outcome.computed, outcome.failed) == (2, 0)
-    assert set(store.frame("SELECT DISTINCT model FROM cells")["model"]) == {"dec", "dec (random-init)"}
+    assert set(select(store, "SELECT DISTINCT model FROM cells")) == {"dec", "dec (random-init)"}
     with pytest.raises(UsageError, match=r"--only inline --only journeys: no cell .*; run each name alone"):
         run(file, only=("inline", "journeys"))  # a corpus and an analysis that looks at none: nothing is both
 
 
 def test_vocabulary_of_the_last_checkpoint(study, run, store):
-    outcome, _ = run(study((METRICS, "metrics: none\nvocabulary: {models: [enc], points: 20}")))
+    outcome, _ = run(study(metrics="none", more="vocabulary: {models: [enc], points: 20}"))
     assert (outcome.computed, outcome.failed) == (1, 0)
-    tokens = store.frame("SELECT token_id, token, class, norm FROM vocabulary ORDER BY token_id")
-    assert len(tokens) == store.frame("SELECT vocabulary_size AS v FROM models")["v"][0]
-    assert tokens["norm"].notna().all() and "[CLS]" in set(tokens["token"])
-    facts = store.frame("SELECT said FROM vocabulary_facts WHERE fact = 'positions'")["said"].tolist()
-    assert facts == ["learned"]
-    assert store.frame("SELECT count(*) AS n FROM positions")["n"][0] == 16
-    assert set(store.frame("SELECT DISTINCT analysis, item FROM projections").values.tolist()[0]) == {
-        "vocabulary",
-        "(weights)",
-    }
+    tokens = select(store, "SELECT token, norm FROM vocabulary ORDER BY token_id")
+    assert [len(tokens)] == select(store, "SELECT vocabulary_size FROM models")
+    assert all(norm is not None for _, norm in tokens) and "[CLS]" in dict(tokens)
+    assert select(store, "SELECT said FROM vocabulary_facts WHERE fact = 'positions'") == ["learned"]
+    assert select(store, "SELECT count(*) FROM positions") == [16]
+    assert select(store, "SELECT DISTINCT analysis, item FROM projections") == [("vocabulary", "(weights)")]

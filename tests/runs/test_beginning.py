@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from pathlib import Path
 
 import pytest
 
@@ -11,22 +10,22 @@ from reporter.core.progress import Progress
 from reporter.runs.records import now, study_row
 from reporter.runs.runner import begin
 from reporter.runs.studies import offer
-from reporter.spec import StudyFile, load_study
+from reporter.spec import load_study
 from reporter.store import Store
 
 WEIGHTS = os.urandom(20 << 20)  # hashed in more than one piece
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def begun(monkeypatch):
     """The folders whose script was begun."""
-    folders: list[Path] = []
+    folders = []
     monkeypatch.setattr("reporter.report.templating.begin_script", folders.append)
     return folders
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> StudyFile:
+def file(tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "config.json").write_text("{}")
@@ -41,7 +40,7 @@ def file(tmp_path: Path) -> StudyFile:
     return load_study(path, offer())
 
 
-def test_hashes_are_known_and_the_script_begun(file: StudyFile, begun: list[Path], tmp_path: Path) -> None:
+def test_hashes_are_known_and_the_script_begun(file, begun, tmp_path):
     begin([file], out := tmp_path / "results", Progress())
     memo = read_note(out / "cache" / "file-hashes.json")
     assert memo is not None
@@ -49,9 +48,7 @@ def test_hashes_are_known_and_the_script_begun(file: StudyFile, begun: list[Path
     assert begun == [out]
 
 
-def test_nothing_is_begun_where_all_is_done_unless_it_is_forced(
-    file: StudyFile, begun: list[Path], tmp_path: Path
-) -> None:
+def test_nothing_is_begun_where_all_is_done_unless_it_is_forced(file, begun, tmp_path):
     out = tmp_path / "results"
     Store(out / "results.duckdb").put("studies", ["study"], study_row(file, started=now(), finished=now()))
     begin([file], out, Progress())

@@ -5,6 +5,7 @@ import time
 
 import pytest
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from runs.conftest import NUMBERS, select
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
@@ -16,13 +17,12 @@ from reporter.forward.observed import KINDS
 from reporter.forward.token_categories import VIEWS
 from reporter.metrics.base import catalogue
 from reporter.models.places import Layout
+from reporter.runs import cache
 from reporter.runs.cache import Entry, bytes_of, entries, lines, make_room, prunable, remove, seconds_of, size_text
 from reporter.runs.cells import wanted_by
 from reporter.runs.planner import plan_study
 
-NUMBERS = "SELECT * EXCLUDE (study) FROM layer_metrics ORDER BY ALL"
-METRICS = "[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
-ANISOTROPY = (METRICS, "[{anisotropy: {sample: 64, batches: 2}}]")
+ANISOTROPY = "[{anisotropy: {sample: 64, batches: 2}}]"
 OTHER = ("study: tiny", "study: other")
 ONLY = ["dec", "inline"]
 
@@ -39,47 +39,45 @@ def observables(out):
 
 def test_a_fresh_run_and_one_from_the_cache_agree_to_the_bit(study, run, store):
     """Metrics read what comes back out of the compact form, also right after the pass."""
-    file = study((METRICS, "[all]"))
+    file = study(metrics="[all]")
     outcome, _ = run(file, only=ONLY)
     assert outcome.failed == 0
-    fresh = store.frame(NUMBERS)
+    fresh = select(store, NUMBERS)
     run(file, only=ONLY, force=True)
-    assert store.frame("SELECT sum(forward_tokens) AS n FROM cells")["n"][0] == 0, "all of it was kept"
-    assert fresh.equals(store.frame(NUMBERS))
+    assert select(store, "SELECT sum(forward_tokens) FROM cells") == [0], "all of it was kept"
+    assert fresh == select(store, NUMBERS)
 
 
 @pytest.mark.parametrize(
     ("amount", "names"), [("all", ["gram", "moments", "tokens"]), ("sums", ["gram", "moments"]), ("nothing", [])]
 )
 def test_a_study_keeps_what_run_keep_names(study, run, store, out, amount, names):
-    file = study(ANISOTROPY, keeping(amount))
-    run(file, only=ONLY)
+    run(study(keeping(amount), metrics=ANISOTROPY), only=ONLY)
     assert observables(out) == [names]
-    first = store.frame(NUMBERS)
-    smaller = study((METRICS, "[{anisotropy: {sample: 32, batches: 2}}]"), keeping(amount))
+    first = select(store, NUMBERS)
+    smaller = study(keeping(amount), metrics=ANISOTROPY.replace("64", "32"))
     (why,) = [cell.why for cell in plan_study(smaller, out, only=[*ONLY, "anisotropy"]).cells]
     assert why.startswith("options changed") and ("(run.keep)" in why) == (amount != "all")
     assert ("moments" in why) == (amount == "nothing") and ("tokens" in why) == (amount != "all")
-    outcome, _ = run(study(ANISOTROPY, keeping(amount)), only=ONLY, force=True)
-    assert outcome.failed == 0 and store.frame(NUMBERS).equals(first)
-    assert store.frame("SELECT sum(forward_passes) AS n FROM cells")["n"][0] == (amount != "all")
+    outcome, _ = run(study(keeping(amount), metrics=ANISOTROPY), only=ONLY, force=True)
+    assert outcome.failed == 0 and select(store, NUMBERS) == first
+    assert select(store, "SELECT sum(forward_passes) FROM cells") == [amount != "all"]
     if amount == "all":  # what one study keeps, another one that keeps nothing leaves there
-        run(study(ANISOTROPY, keeping("nothing"), OTHER, name="other"), only=ONLY, force=True)
+        run(study(keeping("nothing"), OTHER, name="other", metrics=ANISOTROPY), only=ONLY, force=True)
         assert observables(out) == [names]
 
 
 def test_both_sides_of_a_comparison_are_kept_until_it_is_made(study, run, store, out):
-    pairs = study((METRICS, "[{layer_pairs: {texts: 20}}]"), keeping("nothing"))
+    pairs = study(keeping("nothing"), metrics="[{layer_pairs: {texts: 20}}]")
     outcome, _ = run(pairs, only=["inline"])
     assert outcome.failed == 0 and all(names == [] for names in observables(out))
-    done = store.frame("SELECT model, forward_passes AS passes FROM cells WHERE status = 'done'")
-    compared = done["model"].str.contains("enc") & done["model"].str.contains("dec")
-    assert compared.sum() == 1 and (done["passes"][compared] == 0).all() and done["passes"].max() == 1
+    done = "SELECT forward_passes FROM cells WHERE status = 'done' AND model {} '%|%'"
+    assert select(store, done.format("LIKE")) == [0] and set(select(store, done.format("NOT LIKE"))) == {1}
 
 
 def test_the_list_names_studies_and_what_leaves_is_of_one_study_or_old(study, run, store, out):
-    run(study(ANISOTROPY), only=ONLY)
-    run(study(ANISOTROPY, OTHER, name="other"), only=["dec"])
+    run(study(metrics=ANISOTROPY), only=ONLY)
+    run(study(OTHER, metrics=ANISOTROPY, name="other"), only=["dec"])
     found = entries(out, store)
     users = {(entry.kind, entry.of): entry.studies for entry in found}
     assert users["pass", "dec final × inline"] == ("other", "tiny")
@@ -90,7 +88,7 @@ def test_the_list_names_studies_and_what_leaves_is_of_one_study_or_old(study, ru
     assert [entry.bytes for entry in found] == sorted((entry.bytes for entry in found), reverse=True)
     listed = lines(out, found)
     assert len(listed) == len(found) + 3 and "dec final × inline  other, tiny" in "\n".join(listed)
-    assert "20 GiB" in listed[-1]
+    assert "20 GiB" in listed[-1] and " d ago" not in "".join(listed)
 
     gone, held = remove(prunable(found, study="other"))
     assert {(entry.kind, entry.of) for entry in gone} == {("pass", "dec final × nested"), ("tokens", "nested")} | {
@@ -103,12 +101,12 @@ def test_the_list_names_studies_and_what_leaves_is_of_one_study_or_old(study, ru
             os.utime(entry.folder, (time.time() - 40 * 86400,) * 2)
     (old,) = prunable(entries(out, store), older_than=seconds_of("30d"))
     assert old.kind == "pass"
-    run(study(ANISOTROPY), only=ONLY, force=True)  # it is used again
+    run(study(metrics=ANISOTROPY), only=ONLY, force=True)  # it is used again
     assert prunable(entries(out, store), older_than=seconds_of("30d")) == []
 
 
 def test_the_command_lists_and_removes(study, run, out):
-    run(study(ANISOTROPY), only=ONLY)
+    run(study(metrics=ANISOTROPY), only=ONLY)
 
     def call(*arguments):
         return CliRunner().invoke(app, ["cache", "--out", str(out), *arguments])
@@ -146,7 +144,10 @@ def test_ages_and_sizes():
     for read, wrong in ((seconds_of, "30"), (seconds_of, "month"), (bytes_of, "ten"), (bytes_of, "1 XB")):
         with pytest.raises(UsageError, match="expected"):
             read(wrong)
-    assert [size_text(size) for size in (0, 1023, 1024, 20 * 2**30)] == ["0 B", "1023 B", "1.0 KiB", "20 GiB"]
+    sizes = {0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 20 * 2**30: "20 GiB", 1000 * 2**30: "1000 GiB"}
+    assert {size: size_text(size) for size in sizes} == sizes
+    ages = {59: "now", 60: "1 min ago", 7200: "2 h ago", 3 * 86400: "3 d ago"}
+    assert {age: cache._ago(age) for age in ages} == ages
 
 
 def test_an_empty_folder_has_no_entries_and_room(tmp_path, store):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from runs.conftest import DEC, INLINE, select
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
@@ -18,12 +19,10 @@ CLAIMS = """claims:
   needs-inline: {says: It needs both.,
                  differ: {metric: convergence.rate, a: nested, b: inline, is: different, models: enc}}
 run:"""
-METRICS = "[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
-LIGHT = ((METRICS, "[convergence]"), ("views: [words, all]", "views: [words]"))
 
 
 def verdicts(store):
-    return dict(store.frame("SELECT claim, verdict FROM claims WHERE reading = 1 ORDER BY number").values.tolist())
+    return dict(select(store, "SELECT claim, verdict FROM claims WHERE reading = 1 ORDER BY number"))
 
 
 def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, copied):
@@ -33,7 +32,7 @@ def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, 
     stored = verdicts(store)
     assert list(stored) == ["ends-at-one", "wrong", "broken", "needs-inline"]
     assert (stored["ends-at-one"], stored["wrong"], stored["broken"]) == ("supported", "refuted", "failed")
-    row = store.frame("FROM claims WHERE claim = 'wrong' AND reading = 1").iloc[0]
+    (row,) = store.records("FROM claims WHERE claim = 'wrong' AND reading = 1")
     assert (row["says"], row["source"], row["kind"], row["paper"]) == ("It is two.", "Nobody", "value", 2.0)
     for line in (
         "  claim ends-at-one: supported  1",
@@ -46,7 +45,7 @@ def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, 
         "SELECT value FROM layer_metrics "
         "WHERE (model, step, corpus, statistic, view) = ('enc', 2, 'nested', 'rate', 'words')"
     )
-    assert row["value"] == store.frame(rate).iloc[0, 0]
+    assert [row["value"]] == select(store, rate)
     # Where nothing changed, they are tested and printed again, and the database stays as it is.
     written = store.path.stat().st_mtime_ns
     again, log = run(file)
@@ -66,7 +65,7 @@ def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, 
 
 def test_a_run_of_a_part_tests_the_claims_that_it_can_and_leaves_the_others(study, run, store):
     def claiming(*changes):
-        return study(("run:", CLAIMS), *LIGHT, *changes)
+        return study(("run:", CLAIMS), *changes, metrics="[convergence]", views="[words]")
 
     none = ("sql: SELECT nothing", "metric: convergence.rate, model: enc, corpus: nested")
     outcome, log = run(claiming(none), only=["dec", "inline"])
@@ -82,11 +81,10 @@ def test_a_run_of_a_part_tests_the_claims_that_it_can_and_leaves_the_others(stud
         "  needs-inline: {says: It needs both.,",
     )
     run(claiming(every))
-    whole, by_model = verdicts(store), store.frame("FROM claims_by_model ORDER BY ALL")
-    assert len(by_model)
+    whole, by_model = verdicts(store), select(store, "FROM claims_by_model ORDER BY ALL")
     outcome, _ = run(claiming(every), only=part, force=True)
     assert verdicts(store) == whole and outcome.untested == 0
-    assert by_model.equals(store.frame("FROM claims_by_model ORDER BY ALL"))
+    assert by_model and by_model == select(store, "FROM claims_by_model ORDER BY ALL")
 
 
 @pytest.mark.parametrize(
@@ -114,26 +112,13 @@ DIFFERENT = """claims:
 run:"""
 
 
-DEC = (
-    "  dec: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4, "
-    "context: 16}}\n",
-    "",
-)
-
-
 @pytest.fixture
 def comparing(study):
     """Return a function that writes a study that compares a corpus with a small one, in one model."""
 
     def write(corpus, more=""):
-        return study(
-            ('  inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}\n', CORPORA + more),
-            ("checkpoints: [0, 2],", ""),
-            DEC,
-            (METRICS, "[convergence, spectrum]"),
-            LIGHT[1],
-            ("run:", DIFFERENT % corpus),
-        )
+        changes = (INLINE, CORPORA + more), ("checkpoints: [0, 2],", ""), (DEC, ""), ("run:", DIFFERENT % corpus)
+        return study(*changes, metrics="[convergence, spectrum]", views="[words]")
 
     return write
 
@@ -151,9 +136,9 @@ def test_a_comparison_of_corpora_that_differ_in_size_needs_size_of(comparing, ru
     assert hint in plan and advice in plan
     _, log = run(file)
     assert hint in log.split("cells computed")[0], "before the work, not after it"
-    verdict = store.frame("SELECT verdict, detail FROM claims")
-    assert verdict["verdict"][0] == "inconclusive" and advice in json.loads(verdict["detail"][0])["reason"]
-    reasons = store.frame("SELECT reasons FROM cells WHERE corpus = 'nested | few'")["reasons"][0]
+    ((verdict, detail),) = select(store, "SELECT verdict, detail FROM claims")
+    assert verdict == "inconclusive" and advice in json.loads(detail)["reason"]
+    reasons = select(store, "SELECT reasons FROM cells WHERE corpus = 'nested | few'")[0]
     assert "add `size_of: few` to corpus nested" in reasons
 
     file = comparing("like-few", "  like-few: {generate: grammar, texts: 40, words: [5, 20], size_of: few}\n")
@@ -161,22 +146,21 @@ def test_a_comparison_of_corpora_that_differ_in_size_needs_size_of(comparing, ru
     assert "cannot be tested" not in plan and "corpus like-few: " in plan and "of few" in plan
     outcome, log = run(file)
     assert outcome.failed == 0 and "cannot be tested" not in log
-    rows = store.frame("SELECT corpus, texts, words, thinned, location FROM corpora").set_index("corpus")
+    rows = {row["corpus"]: row for row in store.records("FROM corpora")}
     whole = build_texts("nested", file.study.corpora["nested"], file.folder, out / "cache")
     longest = max(len(text.split()) for text in whole)
-    assert abs(rows.loc["like-few", "words"] - rows.loc["few", "words"]) <= longest
-    assert rows.loc["like-few", "texts"] + rows.loc["like-few", "thinned"] == len(whole) == 40
-    assert rows.loc["like-few", "location"].endswith("sampled to the size of few")
-    assert rows.loc["few", "thinned"] == 0
-    verdict = store.frame("SELECT verdict, detail FROM claims")
-    assert verdict["verdict"][0] in ("supported", "refuted", "inconclusive")
-    notes = json.loads(verdict["detail"][0])["notes"]
-    assert any(note.startswith("compared at equal size") for note in notes)
-    compared = store.frame(
-        "SELECT count(value) AS n FROM differences WHERE statistic = 'similarity_rare' "
+    assert abs(rows["like-few"]["words"] - rows["few"]["words"]) <= longest
+    assert rows["like-few"]["texts"] + rows["like-few"]["thinned"] == len(whole) == 40
+    assert rows["like-few"]["location"].endswith("sampled to the size of few")
+    assert rows["few"]["thinned"] == 0
+    ((verdict, detail),) = select(store, "SELECT verdict, detail FROM claims")
+    assert verdict in ("supported", "refuted", "inconclusive")
+    assert any(note.startswith("compared at equal size") for note in json.loads(detail)["notes"])
+    compared = (
+        "SELECT count(value) > 0 FROM differences WHERE statistic = 'similarity_rare' "
         "AND (corpus_a, corpus_b) = ('few', 'like-few')"
     )
-    assert compared["n"][0] > 0
+    assert select(store, compared) == [True]
 
 
 def test_a_corpus_too_small_to_get_the_size_fails_only_its_cells(comparing, run):

@@ -1,9 +1,11 @@
-"""Findings and answers of a run: none of untrained models, stored with the numbers, the same when asked again."""
+"""Findings and answers of a run: what was planted comes out, stored with the numbers, the same when asked again."""
 
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from runs.conftest import select
 
 import reporter.judge.questions as questions
 from reporter.core.errors import UsageError
@@ -12,9 +14,106 @@ from reporter.judge.questions.question import markdown
 from reporter.runs.whole import ask
 
 pytestmark = pytest.mark.answers
-LABELLED = "\n".join(
-    f"{'a cat sleeps' if i % 2 else 'the dogs run'} {i},{'one' if i % 2 else 'many'}" for i in range(80)
+WIDTH = 16
+TEXTS = [f"{'cat sleeps' if i % 2 else 'dogs run'} number {i} .,{'one' if i % 2 else 'many'}" for i in range(240)]
+CONCEPTS = {"early": 0, "late": 2, "absent": 9}
+"""From which layer on each concept is a direction."""
+PAIRS = "\n".join(
+    f"  {name}:\n" + "\n".join(f'    - ["{name} {i} first .", "{name} {i} second ."]' for i in range(12))
+    for name in CONCEPTS
 )
+
+
+@pytest.fixture
+def labelled(study, run, tmp_path):
+    """Return a function that runs a study with probes of labelled texts."""
+
+    def get(*replace, metrics="none", more="", only=(), texts=240):
+        (tmp_path / "labelled.csv").write_text("\n".join(["text,count", *TEXTS[:texts]]), "utf-8")
+        corpora = ("corpora:\n", "corpora:\n  labelled: {file: labelled.csv, column: text, label: count}\n")
+        more = f"probes: {{count: {{corpus: labelled, hidden: 0}}}}\n{more}"
+        outcome, log = run(study(corpora, *replace, metrics=metrics, views="[words]", more=more), only=only)
+        assert outcome.exit_code == 0, log
+        return log
+
+    return get
+
+
+@pytest.fixture
+def plant(monkeypatch):
+    """Return a function that plants concepts, and a label in one layer and pooling."""
+
+    def put(layer, pooling):
+        def vector(text, place, by):
+            x = np.random.default_rng([*f"{text}|{place}|{by}".encode()]).standard_normal(WIDTH)
+            if text.startswith(("cat", "dogs")):
+                return x + 2.5 * (text[0] == "c") * (place.layer == layer and by == pooling) * np.eye(WIDTH)[0]
+            concept, _, which = text.split()[:3]
+            return x + 5 * (which == "second" and place.layer >= CONCEPTS[concept]) * np.eye(WIDTH)[len(concept)]
+
+        def pooled_by(texts, context, poolings, max_tokens=None, what="texts"):
+            places = context.layout.places
+            return {by: {at: np.stack([vector(text, at, by) for text in texts]) for at in places} for by in poolings}
+
+        monkeypatch.setattr("reporter.metrics._items.pooled_by", pooled_by)
+
+    return put
+
+
+def test_the_planted_layer_pooling_and_concepts_come_out(plant, labelled, store, out):
+    plant(layer := 2, pooling := "first")
+    log = labelled(("checkpoints: [0, 2]", "checkpoints: [2]"), more=f"pairs:\n set:\n{PAIRS}")
+    rows = store.records("SELECT * FROM layer_answers WHERE kind = 'labels'")
+    for model, usual in (("enc", "mean"), ("dec", "last")):
+        of_model = [row for row in rows if row["model"] == model]
+        assert {row["pooling"] for row in of_model} == {"mean", "last", "first"}
+        assert {(row["layer"], row["pooling"]) for row in of_model if row["loss_low"] == 0} == {(layer, pooling)}
+        assert {row["pooling"] for row in of_model if row["usual"]} == {usual}
+    main = select(
+        store,
+        "SELECT accuracy = value FROM probe_poolings JOIN layer_metrics USING (model, checkpoint, site, layer) "
+        "WHERE main AND metric = 'probes' AND statistic = 'linear'",
+    )
+    assert main and all(main)
+    text = markdown(ask("tiny", out))
+    assert f"with {pooling}-token pooling: the accuracy" in text
+
+    shared = store.records("SELECT * FROM concept_answers WHERE model = 'dec' ORDER BY layer")
+    for concept, start in CONCEPTS.items():
+        assert [row["layer"] for row in shared if row["concept"] == concept and row["shared"]] == list(range(start, 3))
+    assert "`late` is not shown" not in text and "`absent` is not shown" in text
+    found = store.records("SELECT * FROM findings WHERE kind = 'concepts' AND model = 'dec'")
+    spans = {row["corpus"]: (row["layer_first"], row["layer_last"]) for row in found}
+    assert spans == {"set: early": (0, 2), "set: late": (2, 2)}
+    assert all(row["p_adjusted"] <= 0.05 and row["looked_at"] >= 6 for row in found)
+    assert "'early' is a direction that its pairs share from the embedding on" in log
+
+
+def test_a_pooling_that_the_study_names_is_the_only_one(plant, labelled, store):
+    plant(1, "first")
+    labelled(more="pooling: first\n", only=["dec"])
+    assert select(store, "SELECT DISTINCT pooling, main FROM probe_poolings") == [("first", True)]
+    assert select(store, "SELECT DISTINCT pooling FROM layer_answers WHERE kind = 'labels'") == ["first"]
+
+
+def test_a_run_stores_the_answers_that_the_database_gives_later(labelled, store, out):
+    labelled(("checkpoints: [0, 2]", "checkpoints: [0, 1, 2]"), metrics="[outliers]", only=["enc"], texts=40)
+    answers = {answer.question.name: answer for answer in ask("tiny", out)}
+    for answer in answers.values():
+        for table, rows in answer.tables.items():
+            stored = store.records(f"SELECT * FROM {table} WHERE study = 'tiny'")
+            assert sorted(map(str, stored)) == sorted(str(dict(row)) for row in rows)
+    layers = [row for row in answers["layer"].tables["layer_answers"] if row["kind"] == "labels"]
+    assert {row["checkpoint"] for row in layers} == {"step-2"} and all(row["loss_high"] is not None for row in layers)
+    assert {row["kind"] for row in answers["training"].tables["training_answers"]} >= {"rest"}
+    text = markdown(list(answers.values()))
+    assert "## Which layer?" in text and "linear probe `count`" in text and "## When in training?" in text
+    assert "**Which concepts are directions?** no pairs of texts" in text
+
+    assert [answer.question.name for answer in ask("tiny", out, ["sinks"])] == ["sinks"]
+    for wrong, message in ((("tiny", out, ["layr"]), "did you mean 'layer'"), (("other", out), "no study 'other'")):
+        with pytest.raises(UsageError, match=message):
+            ask(*wrong)
 
 
 def test_layers_of_main_statistics_have_errors_of_their_differences(finished_store):
@@ -36,48 +135,17 @@ def test_findings_are_kept_until_numbers_change(study, run, store, copied, monke
     monkeypatch.setattr(questions, "look", lambda subjects: searches.append(1) or look(subjects))
     monkeypatch.setattr(questions, "MATERIAL", 0.0)
     monkeypatch.setattr(questions, "LEVEL", 1e6)  # whatever is largest
-    changed = ("texts: 40", "texts: 41")
     run(study())
     assert not searches, "the finished run had searched"
-    _, log = run(study(changed))
+    _, log = run(study(), only=["dec", "nested", "convergence"], force=True)
     rows = store.records("SELECT rank, says, looked_at FROM findings ORDER BY rank")
     assert len(searches) == 1 and 1 <= len(rows) <= questions.MOST
     assert f"{len(rows)} findings (exploratory, corrected for {rows[0]['looked_at']} tests)" in log
     assert rows[0]["says"] in log
-    _, log = run(study(changed))
+    _, log = run(study())
     assert len(searches) == 1 and rows[0]["says"] in log  # printed again without a search
-    for row in store.records("SELECT detail ->> 'sql' AS sql FROM findings"):
-        assert store.records(row["sql"])
-
-
-def test_a_run_stores_the_answers_that_the_database_gives_later(study, run, store, out, tmp_path):
-    (tmp_path / "labelled.csv").write_text(f"text,count\n{LABELLED}\n", "utf-8")
-    outcome, log = run(
-        study(
-            ("corpora:\n", "corpora:\n  labelled: {file: labelled.csv, column: text, label: count}\n"),
-            ("metrics: [", "probes: {count: {corpus: labelled, hidden: 0}}\nmetrics: [outliers, "),
-            ("checkpoints: [0, 2]", "checkpoints: [0, 1, 2]"),
-        )
-    )
-    assert outcome.exit_code == 0, log
-    answers = {answer.question.name: answer for answer in ask("tiny", out)}
-    for answer in answers.values():
-        for table, rows in answer.tables.items():
-            stored = store.records(f"SELECT * FROM {table} WHERE study = 'tiny'")
-            assert sorted(map(str, stored)) == sorted(str(dict(row)) for row in rows)
-    layers = [row for row in answers["layer"].tables["layer_answers"] if row["kind"] == "labels"]
-    assert {row["model"] for row in layers} == {"enc", "dec"} and all(row["loss_high"] is not None for row in layers)
-    assert {row["checkpoint"] for row in layers if row["model"] == "enc"} == {"step-2"}
-    assert {row["kind"] for row in answers["training"].tables["training_answers"]} >= {"rest"}
-    text = markdown(list(answers.values()))
-    assert "## Which layer?" in text and "linear probe `count`" in text and "## When in training?" in text
-    assert "**Which concepts are directions?** no pairs of texts" in text
-
-    assert [answer.question.name for answer in ask("tiny", out, ["sinks"])] == ["sinks"]
-    with pytest.raises(UsageError, match="no question 'layr'; did you mean 'layer'"):
-        ask("tiny", out, ["layr"])
-    with pytest.raises(UsageError, match="no study 'other'"):
-        ask("other", out)
+    for sql in select(store, "SELECT detail ->> 'sql' FROM findings"):
+        assert store.records(sql)
 
 
 def test_a_question_that_breaks_loses_neither_the_others_nor_the_report(study, run, monkeypatch, copied):
@@ -85,7 +153,7 @@ def test_a_question_that_breaks_loses_neither_the_others_nor_the_report(study, r
         raise KeyError("layer")
 
     monkeypatch.setattr("reporter.runs.whole.QUESTIONS", (replace(QUESTIONS[0], answer=broken), *QUESTIONS[1:]))
-    outcome, log = run(study(("texts: 40", "texts: 41")), only=["dec", "motion"])
+    outcome, log = run(study(), only=["dec", "nested", "motion"], force=True)
     assert outcome.exit_code == 0
     assert f"the answer to '{QUESTIONS[0].name}' failed: KeyError: 'layer'" in log
     assert log.count("the answer to") == 1

@@ -12,14 +12,15 @@ TEXTS = [f"{who} {what} {where}" for who in ("a dog", "the cat") for what in ("s
 def test_probes_take_the_vectors_of_the_pass_bit_for_bit(study, run, store, monkeypatch):
     file = study(
         ("corpora:\n", "corpora:\n  labelled: {file: labelled.csv, column: text, label: kind}\n"),
-        ("run:", "probes: {kind: {corpus: labelled, hidden: 0}}\nrun:"),
-        ("checkpoints: [0, 2]", "checkpoints: [2]"),
+        metrics="[motion]",
+        views="[words]",
+        more="probes: {kind: {corpus: labelled, hidden: 0}}",
     )
     rows = [*TEXTS, *TEXTS[:3]]  # some twice
     (file.folder / "labelled.csv").write_text("text,kind\n" + "".join(f"{text},{text[0]}\n" for text in rows), "utf-8")
 
     def results(**options):
-        outcome, log = run(file, **options)
+        outcome, log = run(file, only=["dec"], **options)
         assert outcome.exit_code == 0, log
         numbers = store.frame("FROM layer_metrics WHERE metric = 'probes' ORDER BY ALL")
         assert len(numbers)
@@ -33,7 +34,7 @@ def test_probes_take_the_vectors_of_the_pass_bit_for_bit(study, run, store, monk
     encode = _items.encode
     monkeypatch.setattr(_items, "encode", lambda texts, *more: read.append(len(texts)) or encode(texts, *more))
     encoded = results(force=True)
-    assert read == [len(TEXTS)] * 2
+    assert read == [len(TEXTS)]
     for ours, theirs in zip(gathered, encoded, strict=True):
         assert ours.equals(theirs)
     assert np.isfinite(gathered[1][["x", "y"]].to_numpy()).all()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from runs.conftest import INLINE, METRICS, select
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -23,11 +24,8 @@ from reporter.runs.plan import estimate
 from reporter.runs.planner import plan_study
 from reporter.texts.tokens import Windows, windows_of
 
-METRICS = "metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
-INLINE = 'inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}'
-WINDOWED = (INLINE, 'inline: {window: 4, stride: 2, texts: ["the cat sleeps and a dog runs here", "a dog"]}')
-TALKS = (INLINE, "talks: {file: talks.jsonl, chat: true}")
-NO_VIEWS = ("views: [words, all]\n", "")
+WINDOWED = (INLINE, '  inline: {window: 4, stride: 2, texts: ["the cat sleeps and a dog runs here", "a dog"]}\n')
+TALKS = (INLINE, "  talks: {file: talks.jsonl, chat: true}\n")
 WORDS = (3, 8, 21, 50)
 
 
@@ -40,7 +38,7 @@ CORPUS = Corpus(" ".join(["word"] * n) for n in WORDS)
 
 @pytest.fixture
 def estimated(study, out):
-    return lambda *changes: estimate(plan_study(study(*changes), out), out / "cache")
+    return lambda *changes, **more: estimate(plan_study(study(*changes, **more), out), out / "cache")
 
 
 @pytest.fixture
@@ -61,7 +59,7 @@ def test_time_is_unknown_until_a_pass_and_then_follows_from_its_rate(estimated, 
 
 def test_a_run_leaves_its_rate_and_a_finished_study_needs_no_pass(study, run, estimated, out, copied, monkeypatch):
     assert estimated().lines() == ["nothing to measure"]
-    smaller = estimated((METRICS, METRICS.replace("64", "32")))
+    smaller = estimated(metrics=METRICS.replace("64", "32"))
     assert smaller.passes == 0 and smaller.lines()[0].startswith("no forward pass:")
     monkeypatch.setattr("reporter.forward.inputs.FEWEST_TOKENS", 100)
     run(study(("texts: 40", "texts: 30")), only=["dec", "nested", "motion"])
@@ -83,7 +81,7 @@ def test_a_rate_is_of_a_long_pass_on_the_same_device(out, trained, monkeypatch):
 def test_models_that_are_not_here_are_named_and_those_that_do_not_exist_are_not_counted(estimated, monkeypatch):
     whole = estimated()
     missing = ("models:\n", "models:\n  gone: {path: nowhere}\n")
-    assert estimated(missing, ("run:", "baselines: [random-init]\nrun:")).passes == 6 + 2 * 2
+    assert estimated(missing, more="baselines: [random-init]").passes == 6 + 2 * 2
     assert replace(estimated(missing), cells=0) == replace(whole, cells=0)
     monkeypatch.setattr(estimates, "size_of", lambda of: None if of.model == "dec" else size_of(of))
     result = estimated()
@@ -93,7 +91,7 @@ def test_models_that_are_not_here_are_named_and_those_that_do_not_exist_are_not_
 def test_saved_states_are_read_and_analyses_have_no_time(estimated, given):
     result = estimated(given)
     assert result.passes == 7 and result.unknown == ()
-    result = estimated((METRICS, "metrics: none\nvocabulary: {models: [dec]}"), NO_VIEWS)
+    result = estimated(metrics="none", more="vocabulary: {models: [dec]}")
     assert (result.analyses, result.passes) == (1, 0) and "1 cell of analyses" in result.lines()[0]
 
 
@@ -180,20 +178,20 @@ def test_states_at_the_end_of_float16_are_a_warning_and_beyond_it_an_error():
 def test_numbers_of_whole_texts_carry_a_warning_where_they_are_of_windows(study, run, store, out):
     each = dict.fromkeys(("text_means", "intra_text", "token_path", "text_entropy", "layer_angles"), "each")
     assert {name: kind.in_windows for name, kind in KINDS.items() if kind.in_windows} == each | {"pooled": "first"}
-    file = study(WINDOWED, (METRICS, "metrics: [motion, token_path, layer_pairs]"))
+    file = study(WINDOWED, metrics="[motion, token_path, layer_pairs]")
     warning = (
         "corpus 'inline' is read in windows of 4 tokens: each window counts as a text for token_path; "
         "only the first window of a longer text counts for layer_pairs"
     )
     _, log = run(file, only=("dec",))
     assert warning in plan_study(file, out, only=("dec",)).lines() and log.count(warning) == 1
-    cells = store.records("SELECT corpus, metric, warning FROM cells WHERE warning IS NOT NULL")
-    assert {(cell["corpus"], cell["metric"]) for cell in cells if warning in cell["warning"]} == {
-        ("inline", "token_path"),
-        ("inline", "layer_pairs"),
-    }
-    clouds = (METRICS, "metrics: none\nclouds: {c: {corpora: [nested, inline]}}")
-    lines = plan_study(study(WINDOWED, clouds, NO_VIEWS), out).lines()
+    cells = select(
+        store,
+        f"SELECT corpus, metric FROM cells WHERE contains(warning, '{warning}')".replace("'inline'", "''inline''"),
+    )
+    assert set(cells) == {("inline", "token_path"), ("inline", "layer_pairs")}
+    clouds = study(WINDOWED, metrics="none", more="clouds: {c: {corpora: [nested, inline]}}")
+    lines = plan_study(clouds, out).lines()
     assert any(line.endswith("only the first window of a longer text counts for clouds") for line in lines), lines
 
 
@@ -242,7 +240,7 @@ TUNED = (
 
 
 def test_models_that_continue_others_are_trained_after_them_and_compared_with_them(study, run, store, out, tmp_path):
-    file = study(TUNED, (METRICS, "metrics: [convergence]"), ("views: [words, all]", "views: [words]"))
+    file = study(TUNED, metrics="[convergence]", views="[words]")
     lines = plan_study(file, tmp_path / "elsewhere").lines()
     assert "to train first: enc to step 2, dec to step 2, t0 to step 2, t1 to step 1, t2 to step 1" in lines
     assert not list((tmp_path / "elsewhere").glob("cache/models/*/step-*"))
@@ -256,8 +254,8 @@ def test_models_that_continue_others_are_trained_after_them_and_compared_with_th
     assert outcome.failed == 0 and trainings(log) == ["t2"]
     assert "to train first" not in "".join(plan_study(file, out).lines())
 
-    bases = store.frame("SELECT model, any_value(base) AS base FROM models GROUP BY model ORDER BY model")
-    assert dict(bases.dropna().to_numpy().tolist()) == {"t0": "dec", "t1": "t0", "t2": "dec"}
+    bases = select(store, "SELECT DISTINCT model, base FROM models WHERE base IS NOT NULL ORDER BY ALL")
+    assert bases == [("t0", "dec"), ("t1", "t0"), ("t2", "dec")]
     # Step 0 of a model that continues is the other's last: the same numbers.
     same = store.frame(
         "SELECT a.value, b.value AS other FROM layer_metrics a JOIN layer_metrics b USING (corpus, view, metric, "
@@ -268,13 +266,13 @@ def test_models_that_continue_others_are_trained_after_them_and_compared_with_th
 
 
 def test_a_base_with_states_of_one_corpus_is_compared_on_that_corpus_only(study, given, tmp_path):
-    file = study(given, ("dec: {", "dec: {base: given, "), (METRICS, "metrics: [motion, change]"))
+    file = study(given, ("dec: {", "dec: {base: given, "), metrics="[motion, change]")
     changes = [cell.key for cell in plan_study(file, tmp_path / "none").cells if cell.key.metric == "change"]
     assert [(key.model, key.corpus) for key in changes] == [("dec", "inline")]
 
 
 def test_only_of_what_no_cell_is_of_is_an_error(study, tmp_path):
-    file = study((METRICS, "metrics: none\njourneys: {j: {text: the cat sleeps}}"), NO_VIEWS)
+    file = study(metrics="none", more="journeys: {j: {text: the cat sleeps}}")
     with pytest.raises(UsageError, match="--only nested: no cell of study 'tiny' matches"):
         plan_study(file, tmp_path, only=["nested"])
     with pytest.raises(UsageError, match=r"--only dec --only nested: no cell .*; run each name alone"):

@@ -5,6 +5,7 @@ import json
 import threading
 
 import pytest
+from runs.conftest import ONLY, select
 
 from reporter.core import progress as clocks
 from reporter.core.progress import Clock, Progress
@@ -50,13 +51,13 @@ def test_work_that_fails_counts_and_time_can_be_counted_from_a_moment_on(wait):
 
 
 def test_a_run_prints_and_stores_where_its_time_went(study, run, store):
-    only = ["dec", "nested"]
-    _, log = run(study(), only=only)
-    parts = json.loads(store.frame("SELECT timings FROM studies")["timings"][0])
+    _, log = run(study(), only=ONLY)
+    ((timings, seconds),) = select(store, "SELECT timings, seconds FROM studies")
+    parts = json.loads(timings)
     assert {"forward", "observables", "metrics", "store", "loading", "tokenising"} <= set(parts)
-    assert sum(parts.values()) == pytest.approx(store.frame("SELECT seconds FROM studies")["seconds"][0], abs=0.2)
+    assert sum(parts.values()) == pytest.approx(seconds, abs=0.2, rel=0.2)
     assert log.splitlines()[-1].startswith("total time ") and " tokens in " in log
-    assert "total time" not in run(study(), only=only)[1]
+    assert "total time" not in run(study(), only=ONLY)[1]
 
 
 def test_a_log_names_every_half_minute_what_is_being_done():
@@ -101,13 +102,13 @@ def test_a_step_on_a_terminal_is_a_bar_that_goes_and_leaves_a_line(terminal):
         advance(400)
     output = terminal.getvalue()
     assert "[m] × wiki" in output and "600 of 1,200 tokens" in output and "50%" in output
-    assert output.splitlines()[-1].endswith("  [m] × wiki: 1,200 tokens in 0.0 s")
+    assert "  [m] × wiki: 1,200 tokens in " in output.splitlines()[-1]
 
 
 def test_a_terminal_shows_no_end_of_a_step_that_fails_and_no_reminder(terminal):
     with pytest.raises(ValueError, match="x"), Progress(terminal).step("m", 5, "texts"):
         raise ValueError("x")
-    assert "in 0.0 s" not in terminal.getvalue()
+    assert " texts in " not in terminal.getvalue()
     before = terminal.getvalue()
     with Progress(terminal).reminding():
         pass

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from runs.conftest import DEC, INLINE, select
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
@@ -18,11 +19,6 @@ CLAIMS = """claims:
   rises: {says: It rises., shape: {metric: convergence.similarity, models: enc, corpus: nested, is: increasing}}
 run:"""
 CLAIMED = ("run:", CLAIMS)
-LIGHT = (
-    CLAIMED,
-    ("[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[convergence]"),
-    ("views: [words, all]", "views: [words]"),
-)
 OTHER = ("above: 0", "above: 0.9")
 
 
@@ -70,12 +66,9 @@ def test_a_registration_is_never_overwritten(study, store):
     for other, named in ((study(CLAIMED, OTHER), "turns above"), (study(CLAIMED, ("study: tiny", "study: b")), "id")):
         with pytest.raises(UsageError, match=named):
             register(other)
-    new = (
-        "  rises:",
-        "  more: {says: More., value: {metric: convergence.rate, model: dec, corpus: nested}, above: 0}\n  rises:",
-    )
+    more = "  more: {says: More., value: {metric: convergence.rate, model: dec, corpus: nested}, above: 0}\n  rises:"
     with pytest.raises(UsageError, match="more added later"):
-        register(study(CLAIMED, new))
+        register(study(CLAIMED, ("  rises:", more)))
     assert path.read_bytes() == before
     with pytest.raises(UsageError, match="no claims"):
         register(study())
@@ -112,12 +105,19 @@ def test_metrics_that_a_query_may_read_are_registered(study):
     assert {"convergence.version", "motion.version", "anisotropy.options.sample"} <= versions[1]
 
 
+@pytest.fixture
+def light(study):
+    """Return a function that writes the claims with what they need alone."""
+    few = (CLAIMED, (INLINE, ""), (DEC, ""))
+    return lambda *changes, **more: study(*few, *changes, metrics="[convergence]", views="[words]", **more)
+
+
 def stored(store):
-    return dict(store.frame("SELECT claim, registration FROM claims WHERE reading = 1").values.tolist())
+    return dict(select(store, "SELECT claim, registration FROM claims WHERE reading = 1"))
 
 
-def test_registered_before_the_first_number(study, run, store):
-    file = study(*LIGHT)
+def test_registered_before_the_first_number(light, run, store):
+    file = light()
     register(file)
     _, log = run(file)
     before = f"registered {datetime.now(UTC):%Y-%m-%d}, before the first number"
@@ -128,17 +128,15 @@ def test_registered_before_the_first_number(study, run, store):
     run(file, force=True)
     assert store.records("SELECT first_number FROM studies") == first and set(stored(store).values()) == {before}
     # Other claims on the same numbers, and then the file made to fit them.
-    edited = study(*LIGHT, OTHER)
+    edited = light(OTHER)
     run(edited)
     assert stored(store) == {"turns": f"changed since it was registered: above ({before})", "rises": before}
     path = beside(file.path)
     honest = path.read_text()
     path.write_text(honest.replace('"above": 0.0', '"above": 0.9'))
     run(edited)
-    assert (
-        stored(store)["rises"]
-        == f"changed since it was registered: the registration file was edited or is damaged ({before})"
-    )
+    damaged = "changed since it was registered: the registration file was edited or is damaged"
+    assert stored(store)["rises"] == f"{damaged} ({before})"
     note = json.loads(honest.replace('"above": 0.0', '"above": 0.9'))
     del note["checksum"]
     write_note(path, note)
@@ -150,12 +148,12 @@ def test_registered_before_the_first_number(study, run, store):
     assert all(text.startswith("dated ") for text in stored(store).values())
 
 
-def test_a_registration_that_is_gone_is_the_stored_one(study, run, store):
-    file = study(*LIGHT)
+def test_a_registration_that_is_gone_is_the_stored_one(light, run, store):
+    file = light()
     register(file)
     run(file)
     beside(file.path).unlink()
-    edited = study(*LIGHT, OTHER)
+    edited = light(OTHER)
     run(edited)
     assert [text.partition(" ")[0] for text in stored(store).values()] == ["changed", "registered"]
     register(edited)
@@ -163,9 +161,8 @@ def test_a_registration_that_is_gone_is_the_stored_one(study, run, store):
     assert all("after the first number" in text for text in stored(store).values())
 
 
-@pytest.mark.usefixtures("copied")
-def test_registered_after_the_first_number(study, run, store):
-    file = study(CLAIMED)
+def test_registered_after_the_first_number(light, run, store):
+    file = light()
     run(file)
     assert set(stored(store).values()) == {"not registered"}
     register(file)
@@ -178,11 +175,11 @@ def test_registered_after_the_first_number(study, run, store):
     run(file)
     assert all(text.startswith("dated 2020-01-01") for text in stored(store).values())
 
-    other = study(CLAIMED, ("study: tiny", "study: other"), name="other")
+    other = light(("study: tiny", "study: other"), name="other")
     register(other)
     run(other)
-    rows = store.records("SELECT registration FROM claims WHERE study = 'other'")
-    assert all("after the first number" in row["registration"] for row in rows) and rows
+    notes = select(store, "SELECT registration FROM claims WHERE study = 'other'")
+    assert notes and all("after the first number" in note for note in notes)
 
 
 def test_command(study):

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from dataclasses import replace
 
-import pandas as pd
 import pytest
+from runs.conftest import INLINE, select
 
 from reporter.core.errors import UsageError, describe, library_error
 from reporter.forward import passes
@@ -18,213 +18,176 @@ from reporter.runs import runner
 from reporter.store import CellKey
 from reporter.texts.sources.generated import grammar_texts
 
-NUMBERS = "SELECT * EXCLUDE (ci_low, ci_high), ci_low, ci_high FROM layer_metrics ORDER BY ALL"
-INLINE = '  inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}\n'
+PASSES = "SELECT sum(forward_passes)::INTEGER FROM cells WHERE "
+OTHER = ("study: tiny", "study: other")
+
+
+@pytest.fixture
+def metric(monkeypatch):
+    """Return a function that puts a metric in the place of ``motion``."""
+
+    def put(motion):
+        monkeypatch.setattr("reporter.runs.planner.catalogue", lambda: {**registry.catalogue(), "motion": motion})
+
+    return put
 
 
 def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(finished, finished_store):
-    cells = finished_store.frame("SELECT * FROM cells")
-    assert set(cells["status"]) == {"done"} and set(cells["why"]) == {"new"}
-    alone = cells[~cells["corpus"].str.contains(" | ", regex=False)]
-    passes_of = alone.groupby(["model", "checkpoint", "corpus"])["forward_passes"].sum()
-    assert len(passes_of) == 6 and set(passes_of) == {1}
-    assert cells["forward_passes"].sum() == 6  # comparisons of two corpora need none
+    assert select(finished_store, "SELECT DISTINCT (status, why) FROM cells") == [("done", "new")]
+    alone = (
+        "SELECT sum(forward_passes)::INTEGER FROM cells WHERE corpus NOT LIKE '%|%' GROUP BY model, checkpoint, corpus"
+    )
+    assert select(finished_store, alone) == [1] * 6
+    assert select(finished_store, PASSES + "true") == [6]  # comparisons of two corpora need none
     assert len(list((finished / "cache" / "tokens").iterdir())) == 2 * 2  # for six passes: two tokenizers, two corpora
-    first = cells["tokens"] - cells["ordinary"] - cells["special"] - cells["sinks"]  # set aside, and no sink
-    assert (cells["sinks"] == 0).all() and (first == cells["texts"]).all()
-    models = finished_store.frame("SELECT * FROM models ORDER BY model, step")
-    assert list(models["role"]) == ["decoder", "encoder", "encoder"] and list(models["step"]) == [2, 0, 2]
-    assert list(models["initialised"]) == [False, True, False]
-    assert models["loss"].notna().all() and models["unigram_entropy"].notna().all()
-    numbers = finished_store.frame("SELECT * FROM layer_metrics")
-    assert set(numbers["view"]) == {"words", "all"} and numbers["depth"].max() == 1
-    assert numbers.query("layer == 0")["site"].unique().tolist() == ["embedding"]
-    assert set(numbers.query("layer > 0 and role == 'encoder'")["site"]) == {"block"}  # it ends in a norm of its block
-    assert set(numbers.query("layer > 0 and role == 'decoder'")["site"]) == {"block", "final"}
+    # The first token of each text is set aside, and none is a sink.
+    odd = "SELECT * FROM cells WHERE sinks > 0 OR tokens - ordinary - special - sinks != texts"
+    assert not select(finished_store, odd)
+    models = "SELECT role, step, initialised, loss > 0, unigram_entropy > 0 FROM models ORDER BY model, step"
+    encoders = [("encoder", 0, True, True, True), ("encoder", 2, False, True, True)]
+    assert select(finished_store, models) == [("decoder", 2, False, True, True), *encoders]
+    assert select(finished_store, "SELECT DISTINCT view, max(depth) FROM layer_metrics GROUP BY 1 ORDER BY 1") == [
+        ("all", 1.0),
+        ("words", 1.0),
+    ]
+    places = "SELECT role, string_agg(DISTINCT site, ' ' ORDER BY site) FROM layer_metrics WHERE layer {} 0 GROUP BY 1"
+    assert set(select(finished_store, places.format("="))) == {("encoder", "embedding"), ("decoder", "embedding")}
+    # The encoder ends in a norm of its block.
+    assert set(select(finished_store, places.format(">"))) == {("encoder", "block"), ("decoder", "block final")}
 
 
 def test_under_auto_cells_store_the_precision_used_and_reuse_what_is_there(study, run, store, monkeypatch):
-    auto, dec = ("run: {precision: float32}", "run: {precision: auto}"), ["dec"]
-    run(study(auto), only=dec)
-    cells = store.frame("SELECT * FROM cells").astype(object)
-    inputs = [json.loads(text) for text in cells["inputs"]]
-    assert {row["precision"] for row in inputs} == {"float32"}
-    assert {row.get("precision of the second", "float32") for row in inputs} == {"float32"}
+    auto, only = ("precision: float32", "precision: auto"), ["dec", "motion"]
+    run(study(auto), only=only)
+    cells = store.records("SELECT *, inputs::VARCHAR AS inputs FROM cells")
+    inputs = [json.loads(row["inputs"]) for row in cells]
+    assert {value for row in inputs for part, value in row.items() if part.startswith("precision")} == {"float32"}
     # A study that asks for the settled precision, and one that asks for none, find these cells.
-    assert [run(study(*changes), only=dec)[0].computed for changes in ((), (auto,))] == [0, 0]
+    assert [run(study(*changes), only=only)[0].computed for changes in ((), (auto,))] == [0, 0]
     # Cells of an earlier build say "auto": they are known as well.
-    for (_, cell), row in zip(cells.iterrows(), inputs, strict=True):
+    for cell, row in zip(cells, inputs, strict=True):
         before = row | {part: "auto" for part in row if part.startswith("precision")}
-        stored = {"inputs": json.dumps(before), "fingerprint": digest(before)}
-        store.put("cells", CellKey._fields, {name: cell[name] for name in CellKey._fields} | stored)
-    assert run(study(auto), only=dec)[0].cached == len(cells)
+        changed = {"inputs": json.dumps(before), "fingerprint": digest(before)}
+        store.put("cells", CellKey._fields, {name: cell[name] for name in CellKey._fields} | changed)
+    assert run(study(auto), only=only)[0].cached == len(cells)
     # Without the numbers, kept observables decide, whatever the machine would choose now.
     store.path.unlink()
     monkeypatch.setattr(passes, "settle_precision", None)
-    outcome, _ = run(study(auto), only=dec)
+    outcome, _ = run(study(auto), only=only)
     assert (outcome.computed, outcome.failed) == (len(cells), 0)
 
 
 @pytest.mark.report
 def test_a_killed_run_leaves_the_pages_of_the_studies_it_finished(study, out, monkeypatch):
-    first, second = study(), study(("study: tiny", "study: other"), name="other")
-    whole, few = runner._run, ["enc", "inline", "motion"]
+    first, second, few = study(), study(OTHER, name="other"), ["enc", "inline", "motion"]
+    whole = runner._run
 
     def run_one(plan, *rest):
         if plan.file.study.study == "other":
             raise KeyboardInterrupt
         return whole(plan, *rest)
 
-    monkeypatch.setattr(runner, "_run", run_one)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(runner, "_run", run_one)
         runner.run_studies([first, second], out, only=few)
     assert (out / "tiny" / "index.html").exists() and "tiny" in (out / "index.html").read_text("utf-8")
     assert not (out / "other").exists()
-    monkeypatch.setattr(runner, "_run", whole)
     assert out / "other" / "index.html" in runner.run_studies([first, second], out, only=few).pages
     assert runner.run_studies([first, second], out, only=few).pages == ()
 
 
 @pytest.mark.report
 @pytest.mark.answers
-def test_a_second_run_computes_nothing_imports_nothing_heavy_and_keeps_the_report(study, run, store, out, copied):
-    claims = """
-claims:
-  grows: {says: It grows., shape: {metric: motion.norm, models: enc, corpus: nested, is: increasing}}
-"""
-    file = study(("run: {precision: float32}", f"run: {{precision: float32}}{claims}"))
-    before = store.frame(NUMBERS)
+def test_a_second_run_computes_nothing_imports_nothing_heavy_and_keeps_the_report(study, run, store, out):
+    claims = (
+        "claims: {grows: {says: It grows., shape: {metric: motion.norm, models: dec, corpus: inline, is: increasing}}}"
+    )
+    file = study(
+        ("train_on: nested", "train_on: inline"), ("  nested: {generate: grammar, texts: 40, words: [5, 20]}\n", ""),
+        metrics="[motion]", views="[words]", more=claims,
+    )  # fmt: skip
     assert run(file)[0].pages != ()
+    numbers = store.frame("FROM layer_metrics")
     code = (
         "import sys; from reporter.app.cli import app; "
         f"app(['run', {str(file.path)!r}, '--out', {str(out)!r}], standalone_mode=False); "
         "print(*sorted({'torch', 'transformers', 'pandas', 'altair', 'scipy.stats'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "nothing to compute, 20 cells cached" in done.stderr and "the report is up to date" in done.stderr
+    assert "nothing to compute, 3 cells cached" in done.stderr and "the report is up to date" in done.stderr
     assert "claim grows: " in done.stderr and done.stdout.split() == []
     page = out / "tiny" / "index.html"
     page.write_text(page.read_text("utf-8").replace('content="reporter ', 'content="reporter 0.0.', 1), "utf-8")
     outcome, _ = run(file)  # an older version wrote the page
-    assert (outcome.computed, outcome.cached) == (0, 20) and [path.name for path in outcome.pages][:2] == [
-        "index.html"
-    ] * 2
-    assert run(file)[0].pages == ()
-    pd.testing.assert_frame_equal(before, store.frame(NUMBERS))
+    assert (outcome.computed, outcome.cached) == (0, 3) and page in outcome.pages
+    assert run(file)[0].pages == () and numbers.equals(store.frame("FROM layer_metrics"))
 
 
-def test_only_what_changed_runs_again_and_says_why(study, run, store, copied):
-    smaller = ("sample: 64", "sample: 32")
-    outcome, _ = run(study(smaller))
-    assert (outcome.computed, outcome.cached) == (6, 14)
-    reasons = store.frame("SELECT metric, why, forward_passes FROM cells WHERE metric = 'anisotropy'")
-    assert set(reasons["why"]) == {"options changed (sample 64 → 32)"}
-    assert reasons["forward_passes"].sum() == 0  # a smaller sample is part of the larger one that is kept
-    outcome, _ = run(study(smaller, ("views: [words, all]", "views: [words, all, no-sinks]")))
-    assert outcome.computed == 20
-    assert store.frame("SELECT sum(forward_passes) AS n FROM cells WHERE why LIKE 'views%'")["n"][0] == 0
-
-
-def test_a_new_version_of_a_metric_is_computed_again(study, run, store, monkeypatch, copied):
-    from reporter.runs import planner
-
-    catalogue = registry.catalogue()
-    newer = replace(catalogue["motion"], version=catalogue["motion"].version + 1)
-    monkeypatch.setattr(planner, "catalogue", lambda: {**catalogue, "motion": newer})
-    assert run(study())[0].computed == 6
-    (why,) = store.frame("SELECT DISTINCT why FROM cells WHERE metric = 'motion'")["why"]
-    assert "version" in why
+def test_only_what_changed_runs_again_and_says_why(study, run, store, copied, metric):
+    smaller = "[convergence, {anisotropy: {sample: 32, batches: 2}}, motion]"
+    motion = registry.catalogue()["motion"]
+    metric(replace(motion, version=motion.version + 1))
+    outcome, _ = run(study(metrics=smaller))
+    assert (outcome.computed, outcome.cached) == (6 + 6, 8)
+    whys = set(select(store, "SELECT metric, why FROM cells WHERE why != 'new'"))
+    assert ("anisotropy", "options changed (sample 64 → 32)") in whys and len(whys) == 2
+    assert all("version" in why for name, why in whys if name == "motion")
+    # A smaller sample is part of the larger one that is kept.
+    assert select(store, PASSES + "metric = 'anisotropy'") == [0]
+    outcome, _ = run(study(metrics=smaller, views="[words, all, no-sinks]"), only=["dec"])
+    assert outcome.computed == 7 and select(store, PASSES + "why LIKE 'views%'") == [0]
 
 
 def test_what_a_study_drops_leaves_the_tables_and_comes_back_without_a_pass(study, run, store, copied):
-    run(study((INLINE, ""), (", motion]", "]")))
-    assert set(store.frame("SELECT DISTINCT corpus FROM layer_metrics")["corpus"]) == {"nested"}
-    assert set(store.frame("SELECT corpus FROM corpora")["corpus"]) == {"nested"}
-    assert set(store.frame("SELECT DISTINCT metric FROM layer_metrics")["metric"]) == {"anisotropy", "convergence"}
+    run(study((INLINE, ""), metrics="[convergence, {anisotropy: {sample: 64, batches: 2}}]"))
+    for table in ("layer_metrics", "corpora"):
+        assert select(store, f"SELECT DISTINCT corpus FROM {table}") == ["nested"]
+    assert set(select(store, "SELECT DISTINCT metric FROM layer_metrics")) == {"anisotropy", "convergence"}
     outcome, _ = run(study())
     assert (outcome.computed, outcome.cached) == (20 - 6, 6)
-    assert store.frame("SELECT sum(forward_tokens) AS n FROM cells WHERE metric = 'motion'")["n"][0] == 0
+    assert select(store, PASSES + "metric = 'motion'") == [0]
 
 
 def test_some_texts_of_each_corpus_are_kept(study, run, store, copied):
-    rows = store.frame("SELECT * FROM corpus_texts WHERE corpus = 'nested' ORDER BY number")
-    assert len(rows) == 10 and list(rows["number"][:5]) == [1, 2, 3, 4, 5] and rows["number"].is_unique
-    assert list(rows["drawn"]) == [False] * 5 + [True] * 5
+    rows = select(store, "SELECT number, drawn, text, characters FROM corpus_texts WHERE corpus = 'nested' ORDER BY 1")
+    assert [row[:2] for row in rows[:5]] == [(number, False) for number in range(1, 6)]
+    assert len({row[0] for row in rows}) == 10 and all(drawn for _, drawn, *_ in rows[5:])
     texts = [record.text for record in grammar_texts(40, (5, 20), 0)]
-    assert list(rows["text"]) == [texts[number - 1][:200] for number in rows["number"]]
-    assert list(rows["characters"]) == [len(texts[number - 1]) for number in rows["number"]]
+    assert all((text, size) == (texts[n - 1][:200], len(texts[n - 1])) for n, _, text, size in rows)
     longer = "one two three " * 30
-    run(study(("one two three", longer)), only=["inline", "motion"])
-    frame = store.frame("SELECT * FROM corpus_texts ORDER BY corpus, number")
-    inline = frame[frame["corpus"] == "inline"]
-    assert list(inline["text"]) == [longer.strip()[:200], "the cat sleeps here", "a dog"] and not inline["drawn"].any()
-    assert frame[frame["corpus"] == "nested"].reset_index(drop=True).equals(rows.reset_index(drop=True)), "as it was"
+    run(study(("one two three", longer)), only=["inline", "motion", "dec"])
+    inline = "SELECT text, drawn FROM corpus_texts WHERE corpus = 'inline' ORDER BY number"
+    shown = [longer.strip()[:200], "the cat sleeps here", "a dog"]
+    assert select(store, inline) == [(text, False) for text in shown]
+    assert len(select(store, "SELECT * FROM corpus_texts")) == 10 + 3, "the others are as they were"
 
 
-def test_a_pass_reports_how_many_texts_it_cut(study, run, store):
-    shorter = ("texts: 40, words: [5, 20]}", "texts: 40, words: [5, 20], max_tokens: 12}")
-    _, log = run(study(shorter), only=["dec", "motion"])
-    cut = store.frame("SELECT max(cut_texts) AS n FROM cells WHERE corpus = 'nested'")["n"][0]
-    assert 0 < cut < 40
-    assert f"dec final × nested: {cut} of 40 texts ({cut / 40:.0%}) were cut at 12 tokens" in log
-    assert log.count("were cut") == 1
-
-
-def test_only_runs_a_part_and_force_computes_it_again(study, run, store):
-    assert run(study(), only=["dec", "motion"])[0].computed == 2
-    outcome, _ = run(study(), only=["dec"])
+def test_a_part_is_run_alone_or_by_force_and_names_the_texts_that_it_cuts(study, run, store):
+    file = study(("texts: 40, words: [5, 20]}", "texts: 40, words: [5, 20], max_tokens: 12}"))
+    outcome, log = run(file, only=["dec", "motion"])
+    (cut,) = select(store, "SELECT max(cut_texts) FROM cells WHERE corpus = 'nested'")
+    assert f"dec final × nested: {cut} of 40 texts ({cut / 40:.0%}) were cut at 12 tokens" in log and 0 < cut < 40
+    assert outcome.computed == 2 and log.count("were cut") == 1
+    outcome, _ = run(file, only=["dec"])
     assert (outcome.computed, outcome.cached) == (5, 2)
-    outcome, _ = run(study(), only=["dec", "motion"], force=True)
-    assert outcome.computed == 2
-    assert set(store.frame("SELECT why FROM cells WHERE metric = 'motion'")["why"]) == {"forced"}
+    assert run(file, only=["dec", "motion"], force=True)[0].computed == 2
+    assert select(store, "SELECT DISTINCT why FROM cells WHERE metric = 'motion'") == ["forced"]
     with pytest.raises(UsageError, match="did you mean 'motion'"):
-        run(study(), only=["motoin"])
+        run(file, only=["motoin"])
 
 
 def test_another_study_takes_over_the_same_numbers(study, run, store, copied):
-    outcome, _ = run(study(("study: tiny", "study: other"), ("  dec:", "  renamed:"), name="other"))
+    outcome, _ = run(study(OTHER, ("  dec:", "  renamed:"), name="other"))
     assert outcome.computed == 20
-    before, after = (
-        store.frame(
-            "SELECT statistic, layer, view, corpus, checkpoint, step, role, value, ci_low, n FROM layer_metrics "
-            "WHERE study = ? AND model = ? ORDER BY ALL",
-            pair,
-        )
-        for pair in (("tiny", "dec"), ("other", "renamed"))
-    )
-    assert len(before) > 50
-    pd.testing.assert_frame_equal(before, after)
-    assert store.frame("SELECT sum(forward_passes) AS n FROM cells WHERE study = 'other'")["n"][0] == 0
-    assert len(store.frame("SELECT * FROM models WHERE study = 'other' AND role IS NOT NULL")) == 3
+    columns = "statistic, layer, view, corpus, checkpoint, step, role, value, ci_low, n"
+    numbers = f"SELECT {columns} FROM layer_metrics WHERE (study, model) = ('{{}}', '{{}}') ORDER BY ALL"
+    before = select(store, numbers.format("tiny", "dec"))
+    assert len(before) > 50 and before == select(store, numbers.format("other", "renamed"))
+    assert select(store, PASSES + "study = 'other'") == [0]
+    assert len(select(store, "SELECT * FROM models WHERE study = 'other' AND role IS NOT NULL")) == 3
 
 
-def test_a_missing_model_and_a_missing_corpus_fail_only_their_cells(study, run, store):
-    file = study(
-        ("models:\n", "models:\n  gone: {path: nowhere}\n"),
-        ("corpora:\n", "corpora:\n  lost: {file: missing.txt}\n"),
-    )
-    outcome, log = run(file, only=["gone", "dec"])
-    assert outcome.exit_code == 1 and outcome.computed == 7
-    failed = store.frame("SELECT model, corpus, error FROM cells WHERE status = 'failed'")
-    # gone × 3 corpora, dec × lost; between corpora: all of gone, and those of dec with lost
-    assert len(failed) == outcome.failed == 3 * 3 + 3 + 3 + 2
-    assert failed["error"].str.contains("nowhere|missing.txt").all() and "Traceback" not in log
-    assert store.frame("SELECT status FROM models WHERE model = 'gone'")["status"][0] == "failed"
-    assert store.frame("SELECT status FROM corpora WHERE corpus = 'lost'")["status"][0] == "failed"
-    again, _ = run(file, only=["gone", "dec"])
-    assert again.exit_code == 1 and again.cached == 7
-
-
-def test_a_cell_without_any_number_is_named_with_the_reason(study, run):
-    texts = ("views:", "probes: {p: {corpus: same}}\nviews:")
-    corpus = ("  inline:", "  same: {file: same.csv, column: text, label: kind}\n  inline:")
-    file = study(texts, corpus)
-    (file.folder / "same.csv").write_text("text,kind\n" + "the cat sleeps,a\n" * 20)
-    _, log = run(file, only=["dec", "probes", "p"])
-    assert "dec × final × p × probes: no numbers: fewer than two labels have at least 5 different texts" in log
-
-
-def test_a_model_that_cannot_be_trained_fails_only_its_cells(study, run, store, monkeypatch):
+def test_missing_models_and_corpora_and_failed_trainings_fail_only_their_cells(study, run, store, monkeypatch):
     from reporter.runs import work
 
     real = work.prepare
@@ -234,18 +197,36 @@ def test_a_model_that_cannot_be_trained_fails_only_its_cells(study, run, store, 
             raise RuntimeError("the loss is not finite")
         return real(checkpoints, progress)
 
-    monkeypatch.setattr(work, "prepare", prepare)
-    outcome, _ = run(study(), only=["convergence"])
-    assert (outcome.computed, outcome.failed) == (2 + 1, 4 + 1)  # with the comparison of the corpora
-    failed = store.frame("SELECT DISTINCT model, error FROM cells WHERE status = 'failed'")
-    assert set(failed["model"]) == {"enc"} and failed["error"].str.contains("the loss is not finite").all()
-    models = store.frame("SELECT model, checkpoint, status FROM models ORDER BY ALL").values.tolist()
-    assert models == [["dec", "final", "done"], ["enc", "step-0", "failed"], ["enc", "step-2", "failed"]]
-    monkeypatch.setattr(work, "prepare", real)
-    assert run(study(), only=["convergence"])[0].failed == 0
+    file = study(
+        ("models:\n", "models:\n  gone: {path: nowhere}\n"), ("corpora:\n", "corpora:\n  lost: {file: missing.txt}\n")
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "prepare", prepare)
+        outcome, log = run(file, only=["convergence"])
+    assert outcome.exit_code == 1 and outcome.computed == 3 and "Traceback" not in log
+    failed = select(store, "SELECT model, corpus, error FROM cells WHERE status = 'failed'")
+    # Corpora and pairs of corpora: of gone, of both checkpoints of enc (pairs of the last one), and of dec with lost.
+    assert len(failed) == outcome.failed == (3 + 3) + (2 * 3 + 3) + (1 + 2)
+    for model, error in (("gone", "nowhere"), ("enc", "the loss is not finite|missing.txt"), ("dec", "missing.txt")):
+        assert all(any(words in why for words in error.split("|")) for name, _, why in failed if name == model), model
+    models = select(store, "SELECT model, checkpoint, status FROM models ORDER BY ALL")
+    failing = [("enc", "step-0", "failed"), ("enc", "step-2", "failed"), ("gone", "final", "failed")]
+    assert models == [("dec", "final", "done"), *failing]
+    assert select(store, "SELECT status FROM corpora WHERE corpus = 'lost'") == ["failed"]
+    again, _ = run(file, only=["convergence"])
+    assert (again.exit_code, again.cached, again.computed) == (1, 3, 5)
 
 
-def _broken(kind: str) -> Metric:
+def test_a_cell_without_any_number_is_named_with_the_reason(study, run):
+    file = study(("  inline:", "  same: {file: same.csv, column: text, label: kind}\n  inline:"),
+                 more="probes: {p: {corpus: same}}")  # fmt: skip
+    (file.folder / "same.csv").write_text("text,kind\n" + "the cat sleeps,a\n" * 20)
+    _, log = run(file, only=["dec", "probes", "p"])
+    assert "dec × final × p × probes: no numbers: fewer than two labels have at least 5 different texts" in log
+
+
+@pytest.mark.parametrize("kind", ["raises", "is not a number"])
+def test_a_metric_that_breaks_fails_only_its_cells(study, run, store, metric, kind):
     def compute(seen, options):
         yield Value("first", Place("embedding", 0), 1.0, 1, ci_low=float("-inf"), ci_high=2.0)
         if kind == "raises":
@@ -253,29 +234,18 @@ def _broken(kind: str) -> Metric:
         yield Value("second", Place("embedding", 0), float("nan"), 1)
 
     statistics = (Statistic("first", "first", "1", ()), Statistic("second", "second", "0/0", ()))
-    return Metric(name="motion", title="Broken", summary="", statistics=statistics, needs=("moments",), compute=compute)
-
-
-@pytest.mark.parametrize("kind", ["raises", "is not a number"])
-def test_a_metric_that_breaks_fails_only_its_cells(study, run, store, monkeypatch, kind):
-    from reporter.runs import planner
-
-    catalogue = {**registry.catalogue(), "motion": _broken(kind)}
-    monkeypatch.setattr(planner, "catalogue", lambda: catalogue)
+    metric(Metric(name="motion", title="", summary="", statistics=statistics, needs=("moments",), compute=compute))
     outcome, log = run(study(), only=["dec", "motion", "anisotropy"])
-    rows = store.frame("SELECT status, error, reasons FROM cells WHERE metric = 'motion'")
+    cells = select(store, "SELECT error, reasons FROM cells WHERE metric = 'motion'")
     if kind == "raises":
         assert (outcome.computed, outcome.failed) == (2, 2)
-        assert rows["error"].str.startswith("ZeroDivisionError: by nothing (test_runner.py:").all()
-    else:
-        assert (outcome.computed, outcome.failed) == (4, 0)
-        assert rows["reasons"].str.contains("not a finite number").all()
-        value = store.frame("SELECT value FROM layer_metrics WHERE statistic = 'second'")["value"]
-        assert len(value) and value.isna().all()
-        assert rows["reasons"].str.contains("the interval is not finite").all()
-        first = store.frame("SELECT value, ci_low, ci_high FROM layer_metrics WHERE statistic = 'first'")
-        assert (first["value"] == 1).all() and first[["ci_low", "ci_high"]].isna().all(axis=None)
-        assert "intervals of 2 cells are not finite" in log and "(motion); see the column cells.reasons" in log
+        assert all(error.startswith("ZeroDivisionError: by nothing (test_runner.py:") for error, _ in cells)
+        return
+    assert (outcome.computed, outcome.failed) == (4, 0)
+    assert all("not a finite number" in why and "the interval is not finite" in why for _, why in cells)
+    rows = select(store, "SELECT DISTINCT statistic, value, ci_low, ci_high FROM layer_metrics WHERE metric = 'motion'")
+    assert sorted(rows) == [("first", 1.0, None, None), ("second", None, None, None)]
+    assert "intervals of 2 cells are not finite" in log and "(motion); see the column cells.reasons" in log
 
 
 def test_states_of_a_text_that_are_not_finite_fail_the_cells_and_name_the_text(study, run, store, monkeypatch):
@@ -300,8 +270,8 @@ def test_states_of_a_text_that_are_not_finite_fail_the_cells_and_name_the_text(s
     monkeypatch.setattr(LoadedModel, "run", broken)
     outcome, _ = run(study(), only=["dec", "convergence"])
     assert (outcome.computed, outcome.failed) == (1, 1 + 1)  # and the comparison with that corpus
-    errors = store.frame("SELECT DISTINCT error FROM cells WHERE status = 'failed'")["error"]
-    assert len(errors) == 1 and "layer 1" in errors[0] and "'inline'" in errors[0]
+    (error,) = select(store, "SELECT DISTINCT error FROM cells WHERE status = 'failed'")
+    assert "layer 1" in error and "'inline'" in error
 
 
 def test_an_error_without_enough_memory_names_the_key_to_change():

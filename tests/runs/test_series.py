@@ -11,6 +11,8 @@ from reporter.report.tables import model_rows, warnings
 from reporter.runs.whole import same_weights, write_same_weights
 from reporter.store import Store
 
+CONFIG = GPT2Config(n_layer=3, n_embd=8, n_head=2, vocab_size=11, n_positions=16)
+
 
 def groups(blocks: str, embeddings: str = "e", other: str = "o") -> dict[str, str]:
     return {"embeddings": embeddings, **{str(n): block for n, block in enumerate(blocks, 1)}, "other": other}
@@ -40,11 +42,10 @@ def test_checkpoints_with_the_weights_of_another_are_named(series, words):
 
 
 def test_groups_follow_the_weights_and_nothing_else():
-    config = GPT2Config(n_layer=3, n_embd=8, n_head=2, vocab_size=11, n_positions=16)
-    model = GPT2Model(config)
+    model = GPT2Model(CONFIG)
     before = weight_groups(model)
     assert list(before) == ["embeddings", "1", "2", "3", "other"]
-    other = GPT2Model(config)
+    other = GPT2Model(CONFIG)
     other.load_state_dict(model.state_dict())
     assert weight_groups(other) == before
     with torch.no_grad():
@@ -54,17 +55,13 @@ def test_groups_follow_the_weights_and_nothing_else():
     assert weight_groups(model.bfloat16()).keys() == before.keys()
 
 
-@pytest.mark.parametrize("family", ["GPT2", "Bert"])
+@pytest.mark.parametrize("family", ["GPT2LMHeadModel", "BertForMaskedLM"])
 def test_an_untied_head_is_a_group_of_its_own(family, tmp_path):
     import transformers
 
-    small = {"vocab_size": 11} | (
-        {"n_layer": 1, "n_embd": 8, "n_head": 2}
-        if family == "GPT2"
-        else {"num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8}
-    )
-    config = getattr(transformers, f"{family}Config")(tie_word_embeddings=False, **small)
-    whole = getattr(transformers, f"{family}{'LMHeadModel' if family == 'GPT2' else 'ForMaskedLM'}")(config)
+    sizes = {"num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2, "vocab_size": 11}
+    kind = getattr(transformers, family)
+    whole = kind(kind.config_class(tie_word_embeddings=False, **sizes))
     output = whole.get_output_embeddings().weight
 
     def groups_of_file():
@@ -72,9 +69,8 @@ def test_an_untied_head_is_a_group_of_its_own(family, tmp_path):
         return weight_groups(whole.base_model, [tmp_path / "model.safetensors"])
 
     before = groups_of_file()
-    assert list(before)[-1] == "head" and {n: before[n] for n in before if n != "head"} == weight_groups(
-        whole.base_model
-    )
+    assert list(before)[-1] == "head"
+    assert {name: before[name] for name in before if name != "head"} == weight_groups(whole.base_model)
     with torch.no_grad():
         output[3, 5] = torch.nextafter(output[3, 5], torch.tensor(1.0))
     changed = groups_of_file()
@@ -85,7 +81,7 @@ def test_an_untied_head_is_a_group_of_its_own(family, tmp_path):
 def test_a_tied_head_that_a_file_holds_once_more_is_none(tmp_path):
     from safetensors.torch import save_file
 
-    model = GPT2Model(GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=11, n_positions=16))
+    model = GPT2Model(CONFIG)
     weights = {f"transformer.{name}": weight for name, weight in model.state_dict().items()}
     save_file(weights | {"lm_head.weight": model.wte.weight.detach().clone()}, tmp_path / "model.safetensors")
     assert weight_groups(model, [tmp_path / "model.safetensors"]) == weight_groups(model)

@@ -50,6 +50,8 @@ def test_shares_in_any_order_and_twice_give_the_numbers_of_one_process(
         left = iter([False] * (len(tasks) * number // 3 - len(tasks) * (number - 1) // 3))
         # each ends where it would go on with what is another's
         assert do_all(worker, tasks, number, 3, lambda left=left: next(left, True)) == 0
+        if number == 3:
+            assert [worker.is_done(task) for task in tasks] == [False, False, True, True]
     ranges = {path: path.stat().st_ino for path in (out / "cache").glob("observables/*/unfinished-*/range-*")}
     assert len(ranges) == 4
     late = worker_of(file, out)

@@ -78,23 +78,11 @@ def test_json_is_strict_and_typed(ask):
 
     (row,) = json.loads(ask(sql, "json"), parse_constant=refuse)
     assert row == {
-        "nan": None,
-        "inf": None,
-        "x": 0.1,
-        "big": 12345678901234567890,
-        "price": 1.5,
-        "day": "2026-01-02",
-        "moment": "2026-01-02T03:04:05",
-        "nothing": None,
-        "no": False,
-        "list": [1.5, None],
-        "map": {"a": 1},
-        "twice": 1,
-        "twice_1": 2,
-        "text": '\x1b"é',
-        "span": "1 day, 0:00:00",
-        "bytes": "6162",
-    }
+        "nan": None, "inf": None, "x": 0.1, "big": 12345678901234567890, "price": 1.5,
+        "day": "2026-01-02", "moment": "2026-01-02T03:04:05", "span": "1 day, 0:00:00",
+        "nothing": None, "no": False, "list": [1.5, None], "map": {"a": 1},
+        "twice": 1, "twice_1": 2, "text": '\x1b"é', "bytes": "6162",
+    }  # fmt: skip
     assert ask("SELECT 1 AS i WHERE false", "json") == "[]"
     assert len(json.loads(ask("FROM range(2500)", "json"))) == 2500
 
@@ -120,26 +108,31 @@ TOKENS = """SELECT * FROM (VALUES ('=1+1', 'a|b', -2.5e-9, NULL, true), ('@x', '
             AS t ("=head", "[t", value, n, flag)"""
 
 
-def test_markdown(ask):
-    assert ask(TOKENS, "markdown").splitlines() == [
-        r"| =head | \[t | value | n | flag |",
-        "|---|---|---:|---:|---|",
-        r"| =1+1 | a\|b | -2.5e-09 | -- | true |",
-        r"| @x | 50 % of \$\_\{\} | 3 | 1 | false |",
-    ]
-
-
-def test_latex(ask):
-    assert ask(TOKENS, "latex").splitlines() == [
-        r"\begin{tabular}{llrrl}",
-        r"  \toprule",
-        r"  =head & {}[t & value & n & flag \\",
-        r"  \midrule",
-        r"  =1+1 & a\textbar{}b & $-2.5 \times 10^{-9}$ & -- & true \\",
-        r"  @x & 50 \% of \$\_\textbraceleft{}\textbraceright{} & 3 & 1 & false \\",
-        r"  \bottomrule",
-        r"\end{tabular}",
-    ]
+@pytest.mark.parametrize(
+    ("form", "lines"),
+    [
+        (
+            "markdown",
+            r"""| =head | \[t | value | n | flag |
+|---|---|---:|---:|---|
+| =1+1 | a\|b | -2.5e-09 | -- | true |
+| @x | 50 % of \$\_\{\} | 3 | 1 | false |""",
+        ),
+        (
+            "latex",
+            r"""\begin{tabular}{llrrl}
+  \toprule
+  =head & {}[t & value & n & flag \\
+  \midrule
+  =1+1 & a\textbar{}b & $-2.5 \times 10^{-9}$ & -- & true \\
+  @x & 50 \% of \$\_\textbraceleft{}\textbraceright{} & 3 & 1 & false \\
+  \bottomrule
+\end{tabular}""",
+        ),
+    ],
+)
+def test_tables_for_papers(ask, form, lines):
+    assert ask(TOKENS, form).splitlines() == lines.split("\n")
 
 
 def test_a_text_for_papers_has_every_row_on_one_line(ask):

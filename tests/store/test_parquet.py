@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -37,6 +38,18 @@ def database_of(folder):
     return folder / "results.duckdb"  # where ``reporter sql --out FOLDER`` looks first
 
 
+@pytest.fixture
+def folder(exported, tmp_path):
+    """A folder with one study as Parquet, in which a test may change things."""
+    write_parquet(exported[0], "s", tmp_path / "parquet")
+    return tmp_path / "parquet"
+
+
+def copy(sql, file):
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY ({sql}) TO '{file}' (FORMAT parquet)")
+
+
 def test_the_same_question_has_the_same_answer(exported):
     path, folder = exported
     for sql in (
@@ -61,46 +74,34 @@ def test_others_find_every_row_by_the_names_of_folders_or_without_them(exported)
             assert rows == [("s", model, layer, 0.1 * layer) for model, layer in models]
 
 
-REFUSED = (
-    "SELECT * FROM read_text('{folder}/reporter.json')",
-    "SELECT * FROM read_parquet('{folder}/*/*/*.parquet')",
-    "COPY cells TO '{folder}/out.csv'",
-    "ATTACH '{path}' AS other",
-)
-
-
 def test_nothing_else_can_be_read_or_written(exported):
     path, folder = exported
     before = sorted(folder.rglob("*"))
-    for sql in REFUSED:
+    for sql in (
+        f"SELECT * FROM read_text('{folder}/reporter.json')",
+        f"SELECT * FROM read_parquet('{folder}/*/*/*.parquet')",
+        f"COPY cells TO '{folder}/out.csv'",
+        f"ATTACH '{path}' AS other",
+    ):
         with pytest.raises(UsageError, match="not allowed"):
-            pytest.fail(query(database_of(folder), sql.format(folder=folder, path=path)))
+            pytest.fail(query(database_of(folder), sql))
     assert sorted(folder.rglob("*")) == before
 
 
-def test_a_study_that_is_exported_again_takes_the_place_of_its_own_rows_alone(exported, tmp_path):
-    path, _ = exported
-    folder = tmp_path / "parquet"
-    for study in ("s", "t"):
-        write_parquet(path, study, folder)
-    copy = tmp_path / "results.duckdb"
-    copy.write_bytes(path.read_bytes())
-    with duckdb.connect(str(copy)) as connection:
+def test_a_study_that_is_exported_again_takes_the_place_of_its_own_rows_alone(exported, folder, tmp_path):
+    write_parquet(exported[0], "t", folder)
+    changed = Path(shutil.copy(exported[0], tmp_path))
+    with duckdb.connect(str(changed)) as connection:
         connection.execute("DELETE FROM layer_metrics WHERE study = 's' AND model != 'bert'")
-    write_parquet(copy, "s", folder)
+    write_parquet(changed, "s", folder)
     sql = "SELECT study, count(*) AS n FROM layer_metrics GROUP BY ALL ORDER BY ALL"
     assert query_frame(database_of(folder), sql).values.tolist() == [["s", 2], ["t", 6]]
-    assert {one.name for one in tmp_path.iterdir()} == {"parquet", "results.duckdb"}  # and no draft
+    assert {file.name for file in tmp_path.iterdir()} == {"parquet", "results.duckdb"}  # and no draft
 
 
-def test_a_table_of_a_plug_in_that_is_not_there_can_be_read_all_the_same(exported, tmp_path):
-    path, _ = exported
-    folder = tmp_path / "parquet"
-    write_parquet(path, "s", folder)
+def test_a_table_of_a_plug_in_that_is_not_there_can_be_read_all_the_same(folder):
     (folder / "ends_of_sentences" / "study=s").mkdir(parents=True)
-    with duckdb.connect() as connection:
-        file = folder / "ends_of_sentences" / "study=s" / "data_0.parquet"
-        connection.execute(f"COPY (SELECT 's' AS study, 0.5 AS distance) TO '{file}' (FORMAT parquet)")
+    copy("SELECT 's' AS study, 0.5 AS distance", folder / "ends_of_sentences" / "study=s" / "data_0.parquet")
     assert query_frame(database_of(folder), "SELECT * FROM ends_of_sentences").values.tolist() == [["s", 0.5]]
 
 
@@ -108,29 +109,24 @@ def test_what_is_not_ours_is_left_alone(exported, tmp_path):
     path, _ = exported
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years")
-    with pytest.raises(UsageError, match="has other files"):
-        write_parquet(path, "s", tmp_path / "mine")
-    with pytest.raises(UsageError, match="no study 'none'"):
-        write_parquet(path, "none", tmp_path / "new")
-    assert [one.name for one in tmp_path.iterdir()] == ["mine"]
+    for study, name, message in (("s", "mine", "has other files"), ("none", "new", "no study 'none'")):
+        with pytest.raises(UsageError, match=message):
+            write_parquet(path, study, tmp_path / name)
+    assert [file.name for file in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
 
 
-def test_a_folder_that_is_newer_older_or_damaged(exported, tmp_path):
-    path, _ = exported
-    folder = tmp_path / "parquet"
-    write_parquet(path, "s", folder)
+def test_a_folder_that_is_newer_older_or_damaged(folder):
     (file,) = folder.glob("studies/*/*.parquet")
-    with duckdb.connect() as connection:  # that of an older plug-in lacks a column
-        connection.execute(f"COPY (SELECT * EXCLUDE (looked_at) FROM '{file}') TO '{file}.new' (FORMAT parquet)")
+    copy(f"SELECT * EXCLUDE (looked_at) FROM '{file}'", f"{file}.new")  # that of an older plug-in lacks a column
     file.with_name(file.name + ".new").replace(file)
     found = query_frame(database_of(folder), "SELECT * FROM studies")
     assert list(found.columns) == [column.name for column in tables()["studies"].columns]
     file.write_bytes(b"nothing")
-    with pytest.raises(ReporterError, match="studies cannot be read"):
-        query(database_of(folder), "FROM cells")
-    (folder / MARK).write_text(json.dumps({"reporter": "9.9", "schema_version": SCHEMA_VERSION + 1}))
-    with pytest.raises(ReporterError, match=r"is newer than this version .*upgrade reporter"):
-        query(database_of(folder), "FROM cells")
-    (folder / MARK).write_text(json.dumps({"reporter": "0.0", "schema_version": SCHEMA_VERSION - 1}))
-    with pytest.raises(ReporterError, match=r"by an older version of reporter .* export the study again"):
-        query(database_of(folder), "FROM cells")
+    for version, message in (
+        (0, "studies cannot be read"),
+        (1, r"is newer than this version .*upgrade reporter"),
+        (-1, r"by an older version of reporter .* export the study again"),
+    ):
+        (folder / MARK).write_text(json.dumps({"reporter": "9.9", "schema_version": SCHEMA_VERSION + version}))
+        with pytest.raises(ReporterError, match=message):
+            query(database_of(folder), "FROM cells")

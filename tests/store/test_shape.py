@@ -4,6 +4,7 @@ import subprocess
 
 import duckdb
 import pytest
+from store.conftest import records
 
 from reporter.core.errors import ReporterError
 from reporter.store import Store, query
@@ -19,23 +20,24 @@ def alter(path, *statements):
 
 def test_every_table_and_column_is_made_with_its_comment(fresh):
     fresh.put("studies", ["study"], {"study": "s"})
-    found = fresh.frame("SELECT table_name, comment FROM duckdb_tables()")
-    assert dict(found.values) == {name: table.comment for name, table in tables().items()}
-    views = fresh.frame("SELECT view_name, comment FROM duckdb_views() WHERE NOT internal")
-    assert dict(views.values) == {name: view.comment for name, view in VIEWS.items()}
-    columns = fresh.frame("SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal")
-    assert {tuple(row) for row in columns.values} == {
+    found = records(fresh, "SELECT table_name, comment FROM duckdb_tables()")
+    assert dict(found) == {name: table.comment for name, table in tables().items()}
+    views = records(fresh, "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal")
+    assert dict(views) == {name: view.comment for name, view in VIEWS.items()}
+    columns = "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal"
+    expected = {
         (name, column.name, column.type, column.comment)
         for name, table in {**tables(), **VIEWS}.items()
         for column in table.columns
     }
-    assert all(comment and comment.strip() for comment in [*found["comment"], *columns["comment"]])
+    assert set(records(fresh, columns)) == expected
+    assert all(comment and comment.strip() for *_, comment in [*found, *expected])
 
 
 def test_a_small_study_is_a_small_file_that_older_clients_open(fresh, cell, numbers):
     fresh.commit_cell(cell(), numbers())
     assert fresh.path.stat().st_size < 600_000  # of which the names and comments of all tables are nearly everything
-    options = fresh.frame("SELECT tags FROM duckdb_databases() WHERE path IS NOT NULL").iloc[0, 0]
+    ((options,),) = records(fresh, "SELECT tags FROM duckdb_databases() WHERE path IS NOT NULL")
     assert options["storage_version"] == "v1.4.0+"
     assert [file.name for file in fresh.path.parent.iterdir()] == ["results.duckdb"]
 
