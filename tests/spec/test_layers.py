@@ -121,23 +121,19 @@ def test_what_is_stored_says_everything_by_itself():
 def test_claims_about_what_was_replaced_are_left_out_and_said():
     file = child("models: {m: {path: here}}\nmetrics: [anisotropy]\n")
     assert list(file.study.claims) == ["of-decoders"]
-    assert sorted(note.split(" of the extended study is left out: ")[0] for note in file.notes) == [
-        "claim by-sql",
-        "claim of-a",
-        "claim turns",
-    ]
+    left_out = {note.split(" of the extended study is left out: ")[0] for note in file.notes}
+    assert left_out == {"claim by-sql", "claim of-a", "claim turns"}
     assert all("of-a" not in line for line in file.text.splitlines())
 
 
 def test_claims_that_are_wrong_themselves_are_not_left_out():
     Path("base.yaml").write_text(BASE.replace("models: a,", "models: nobody,").replace("says: D.,", ""))
-    assert [line.split(": ")[0:2] for line in refused("models: {m: {path: here}}\n")] == [
+    lines = refused("models: {m: {path: here}}\n")
+    assert [line.split(": ")[:2] for line in lines] == [
         ["base.yaml:11:75", "claims.of-a.shape.models"],
         ["base.yaml:12:3", "claims.of-decoders.says"],
     ]
-
-
-def test_claims_that_are_wrong_in_a_study_between_are_not_left_out():
+    Path("base.yaml").write_text(BASE)
     claim = "{says: O., shape: {metric: anisotropy.top_variance_share, models: nobody, is: bell}}"
     Path("between.yaml").write_text(f"study: between\nextends: base.yaml\nclaims:\n  odd: {claim}\n")
     Path("mine/child.yaml").write_text("study: child\nextends: ../between.yaml\nmodels: {m: {path: here}}\n")
@@ -148,23 +144,15 @@ def test_claims_that_are_wrong_in_a_study_between_are_not_left_out():
 def test_mistakes_are_shown_in_the_file_that_makes_them():
     Path("base.yaml").write_text(BASE.replace("unit: line", "unit: lines").replace("title: Below", "title: !odd x"))
     lines = refused("modles: {}\nviews: [wrds]\n", "run.seed=x")
-    assert [line.split(": ")[0] for line in lines] == [
-        "mine/child.yaml:3:1",
-        "mine/child.yaml:4:9",
-        "--set run.seed=x",
-        "base.yaml:2:8",
-        "base.yaml:7:38",
-    ]
+    places = ["mine/child.yaml:3:1", "mine/child.yaml:4:9", "--set run.seed=x", "base.yaml:2:8", "base.yaml:7:38"]
+    assert [line.split(": ")[0] for line in lines] == places
 
 
 @pytest.mark.parametrize(
     ("extends", "said"),
     [
         ("nowhere.yaml", "there is no such file"),
-        (
-            "eacl-anisotrpy",
-            "no study 'eacl-anisotrpy' ships with reporter (a path must end in .yaml); did you mean 'eacl-anisotropy'?",
-        ),
+        ("eacl-anisotrpy", "(a path must end in .yaml); did you mean 'eacl-anisotropy'?"),
         ("self.yaml", "circular reference"),
         ("round.yaml", "circular reference"),
         ("[a, b]", "expected a study that ships with reporter, or a path that ends in .yaml, got a list"),
@@ -213,9 +201,8 @@ def test_what_is_set_wins_and_a_folder_is_a_model(folder):
     with pytest.raises(UsageError, match=r"'models\.'Qwen2\.5'' is text"):
         read_study(Path("mine/plain.yaml"), changes)
     changes[1] = "models.Qwen2.5={hub: Qwen/Qwen2.5-0.5B}"
-    file = read_study(
-        Path("mine/plain.yaml"), [*changes, "run.device=cpu", "title='1e-3'", "metrics=none", "claims={}"]
-    )
+    changes += ["run.device=cpu", "metrics=none", "claims={}"]
+    file = read_study(Path("mine/plain.yaml"), changes)
     models = file.study.models
     assert (file.folder / models["a"].path).resolve() == folder / "mine" / "tuned"  # from where the call was made
     assert (models["Qwen2.5"].hub, models["Qwen2.5"].dtype) == ("Qwen/Qwen2.5-0.5B", "bfloat16")
@@ -223,15 +210,10 @@ def test_what_is_set_wins_and_a_folder_is_a_model(folder):
     assert read_study(Path("mine/plain.yaml")).text == BASE  # character for character where nothing is set
 
 
-def built_on(name, models=""):
-    """Return a study on top of a shipped one."""
-    Path("mine.yaml").write_text(f"study: mine\nextends: {name}\n{models}")
-    return read_study(Path("mine.yaml"))
-
-
 @pytest.mark.parametrize("name", [name for name in shipped() if not name.startswith("known/")])
 def test_every_shipped_study_can_be_built_on(name):
-    whole, below = built_on(name), read_study(shipped()[name]).study
+    Path("mine.yaml").write_text(f"study: mine\nextends: {name}\n")
+    whole, below = read_study(Path("mine.yaml")), read_study(shipped()[name]).study
     assert whole.study.claims == below.claims and list(whole.study.models) == list(below.models) and not whole.notes
 
 
@@ -244,7 +226,7 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.sampled_from("abc"), VALUES, min_size=1))
 def test_what_is_written_is_read_as_it_was(data):
     text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
@@ -256,7 +238,6 @@ def test_what_is_written_is_read_as_it_was(data):
     ("condition", "said"),
     [
         ("model = 'bert'", None),
-        ("model = 'gpt2 (random-init)'", None),
         ("model = 'bert | gpt2'", None),
         ("model IN ('bert', 'gpt2')", None),
         ("model LIKE 'b%' AND model NOT LIKE '%(%' AND model <> 'olmo'", None),

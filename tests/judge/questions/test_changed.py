@@ -50,10 +50,8 @@ def reading(
             return found
         if "metric = 'divergence'" in sql:
             ends = dict(zip(("value", "ci_low", "ci_high"), divergence or (), strict=False))
-            names = {"kl": ends, "same_top": {"value": 0.9, "ci_low": 0.88, "ci_high": 0.92}} if divergence else {}
-            names |= (
-                {"kl_median": {"value": 0.0004, "ci_low": 0.0003, "ci_high": 0.0005}, "kl_max": ends} if ends else {}
-            )
+            median, same = (dict(zip(ends, x, strict=False)) for x in ((4e-4, 3e-4, 5e-4), (0.9, 0.88, 0.92)))
+            names = {"kl": ends, "same_top": same, "kl_median": median, "kl_max": ends} if ends else {}
             of = {"model": "new", "corpus": "wiki", "view": "words", "n": 10}
             return [of | {"statistic": s} | x for s, x in names.items()]
         if "tuning_words" in sql:
@@ -74,15 +72,17 @@ def say(**given):
     return row, answer.boxes[0].says, answer
 
 
+FROM_2 = [0, 0, 0.2, 0.2, 0.2]
+"""Distances of a model that changed from layer 2 on."""
+
+
 def test_the_first_layer_that_moved_is_named():
     row, said, _ = say(distances=[0, 0, 0.2, 0.1, 0.15], loss=(0.3, 0.2, 0.4), tokens=["`", "the"])
     assert "Words read from the mean change of early tokens: `␣furious`." in said and row["words"] == '["␣furious"]'
     assert "Tokens that moved most: `ˋ`, `the`." in said  # no token ends what it stands in
     assert (row["changed"], row["first_layer"], row["noise"]) == (True, 2, "rounding")
-    assert (
-        said.startswith("Verdict: changed from layer 2 on. States differ from the base: first at layer 2, by")
-        and "0.2 of their norm; up to layer 1" in said
-    )
+    assert said.startswith("Verdict: changed from layer 2 on. States differ from the base: first at layer 2, by")
+    assert "0.2 of their norm; up to layer 1" in said
     assert "loss rises significantly: +0.3 [0.2, 0.4]" in said
 
 
@@ -116,10 +116,8 @@ def test_a_change_has_to_exceed_the_noise_that_there_is(distances, more, first, 
 
 
 def test_a_metric_and_a_block_that_are_missing_are_named():
-    without = answered(
-        CHANGED, "s", lambda sql: [{"model": "new", "base": "old"}] if "SELECT model, base" in sql else []
-    )
-    assert "add `change`" in without.lacks[0]
+    models = [{"model": "new", "base": "old"}]
+    assert "add `change`" in answered(CHANGED, "s", lambda sql: models if "SELECT model, base" in sql else []).lacks[0]
     _, said, answer = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
     assert ". The model has 1 block fewer" in said and "Block 2 of the base" in said
     assert "block" in answer.boxes[0].notes[-1]
@@ -130,10 +128,14 @@ def number(model, layer, value, half, name="spectrum.effective_rank"):
     return of | {"name": name, "layer": layer, "value": value, "ci_low": value - half, "ci_high": value + half}
 
 
-def test_numbers_count_where_their_intervals_hold_for_all_layers():
+def moved(*moves):
+    """Numbers of four layers, which are 10 ± 0.6, and how much more they are of the tuned model."""
     numbers = [number("old", layer, 10.0, 0.6) for layer in range(4)]
-    numbers += [number("new", layer, 10.0 + move, 0.6) for layer, move in enumerate((0.1, 1.0, 5.0, 0.0))]
-    _, said, answer = say(distances=[0, 0.1, 0.2, 0.2, 0.2], numbers=numbers)
+    return numbers + [number("new", layer, 10.0 + move, 0.6) for layer, move in enumerate(moves)]
+
+
+def test_numbers_count_where_their_intervals_hold_for_all_layers():
+    _, said, answer = say(distances=[0, 0.1, 0.2, 0.2, 0.2], numbers=moved(0.1, 1.0, 5.0, 0.0))
     (row,) = answer.tables["changed_numbers"]
     # One of four moves beyond 0.6·√2·2.5/1.96 = 1.08; that of 1.0 would have passed alone.
     assert (row["layer"], row["value"], row["beyond"], row["layers"]) == (2, 5.0, 1, 4)
@@ -161,9 +163,7 @@ def test_the_layer_that_is_shown_is_the_one_that_the_sentence_speaks_of():
 
 
 def test_numbers_without_intervals_show_their_largest_change():
-    numbers = [number("old", layer, 10.0, 0.6) for layer in range(4)]
-    numbers += [number("new", layer, 10.0 + move, 0.6) for layer, move in enumerate((0.0, 0.1, 2.0, 0.5))]
-    few = [row | {"ci_low": None, "ci_high": None} for row in numbers]
+    few = [row | {"ci_low": None, "ci_high": None} for row in moved(0.0, 0.1, 2.0, 0.5)]
     _, _, answer = say(distances=[0, 0.1, 0.2, 0.2, 0.2], numbers=few)
     (row,) = answer.tables["changed_numbers"]
     assert (row["layer"], row["value"], row["ci_low"], row["beyond"]) == (2, 2.0, None, 0)
@@ -192,16 +192,11 @@ def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
 @pytest.mark.parametrize(
     ("divergence", "distances", "verdict", "says"),
     [
-        ((4e-4, 2e-4, 9e-4), [0, 0, 0.2, 0.2, 0.2], "indistinguishable", "indistinguishable from the base"),
-        (
-            (4e-4, 2e-4, 2e-3),
-            [0, 0, 0.2, 0.2, 0.2],
-            "small",
-            "a small change from layer 2 on (mean divergence below 0.01 nats).",
-        ),
-        ((0.008, 0.006, 0.012), [0, 0, 0.2, 0.2, 0.2], "changed", "changed from layer 2 on (mean divergence not below"),
+        ((4e-4, 2e-4, 9e-4), FROM_2, "indistinguishable", "indistinguishable from the base"),
+        ((4e-4, 2e-4, 2e-3), FROM_2, "small", "a small change from layer 2 on (mean divergence below 0.01 nats)."),
+        ((0.008, 0.006, 0.012), FROM_2, "changed", "changed from layer 2 on (mean divergence not below"),
         ((0.008, 0.006, 0.012), [0] * 5, "changed", "changed in the head alone"),
-        ((4e-4, None, None), [0, 0, 0.2, 0.2, 0.2], "changed", "changed from layer 2 on. "),  # without an interval
+        ((4e-4, None, None), FROM_2, "changed", "changed from layer 2 on. "),  # without an interval
     ],
 )
 def test_the_verdict_is_by_the_upper_end_of_the_divergence(divergence, distances, verdict, says):

@@ -19,33 +19,26 @@ STRENGTH = {
 }
 
 
-@pytest.fixture
-def concepts():
-    """Return a function that answers for made-up differences: how strong a concept's common direction is by layer."""
-
-    def get(strengths, pairs=12, width=WIDTH, seed=0, pooling="mean", same_token=None, untrained=None):
-        rng = np.random.default_rng(seed)
-        model = {"model": "m", "checkpoint": "final", "base": None, "baseline": None}
-        rows = _made(strengths, pairs, width, rng, {"pooling": pooling, "same_token": same_token})
-        models = [model]
-        if untrained is not None:
-            models.append({"model": "m (random-init)", "checkpoint": "x", "base": "m", "baseline": "random-init"})
-            of = {"pooling": pooling, "same_token": same_token, "model": "m (random-init)", "checkpoint": "x"}
-            rows += _made(untrained, pairs, width, rng, of)
-        tables = {"FROM models": models, "FROM pair_directions": rows}
-        return answered(CONCEPTS, "s", lambda sql: next(own for name, own in tables.items() if name in sql))
-
-    return get
+def concepts(strengths, pairs=12, width=WIDTH, seed=0, pooling="mean", same_token=None, untrained=None, draws=9999):
+    """Answer for made-up differences: how strong a concept's common direction is by layer."""
+    rng, of = np.random.default_rng(seed), {"pooling": pooling, "same_token": same_token}
+    models = [{"model": "m", "checkpoint": "final", "base": None, "baseline": None}]
+    rows = _made(strengths, pairs, width, rng, of, draws)
+    if untrained is not None:
+        models.append({"model": "m (random-init)", "checkpoint": "x", "base": "m", "baseline": "random-init"})
+        rows += _made(untrained, pairs, width, rng, of | {"model": "m (random-init)", "checkpoint": "x"}, draws)
+    tables = {"FROM models": models, "FROM pair_directions": rows}
+    return answered(CONCEPTS, "s", lambda sql: next(own for name, own in tables.items() if name in sql))
 
 
-def _made(strengths, pairs, width, rng, more):
+def _made(strengths, pairs, width, rng, more, draws):
     rows = []
     for concept, by_layer in strengths.items():
         direction = np.eye(width)[0]
         for layer, strength in zip(LAYERS, by_layer, strict=True):
             x = rng.standard_normal((pairs, width)) + strength * direction
             value, (_, influence) = consistency(x), cosines_and_influences(x)
-            p = at_least(value, weighted_consistency(x, rng.choice([-1.0, 1.0], (9999, pairs))))
+            p = at_least(value, weighted_consistency(x, rng.choice([-1.0, 1.0], (draws, pairs))))
             rows.append(
                 {"model": "m", "checkpoint": "final", "pair_set": "set", "concept": concept, "layer": layer, "n": pairs}
                 | {"consistency": value, "ci_low": value - 0.1, "ci_high": value + 0.1, "chance": 0.0, "same": 0}
@@ -59,7 +52,7 @@ def of_concept(answer, name):
     return [row for row in answer.tables["concept_answers"] if row["concept"] == name]
 
 
-def test_planted_directions_are_shared_where_they_were_planted(concepts):
+def test_planted_directions_are_shared_where_they_were_planted():
     answer = concepts(STRENGTH)
     for name, strengths in STRENGTH.items():
         rows = of_concept(answer, name)
@@ -76,7 +69,7 @@ def test_planted_directions_are_shared_where_they_were_planted(concepts):
     assert not any("Warning" in note for note in box.notes)
 
 
-def test_a_finding_names_the_layers_that_its_answer_calls_shared(concepts):
+def test_a_finding_names_the_layers_that_its_answer_calls_shared():
     """The level of findings, which is far lower, decides on the concept; layers keep the level of the answer."""
     rows = of_concept(concepts({"one": [0, 0, 2.2, 4, 4, 0, 0]}), "one")
     assert 0.01 < rows[2]["p"] < 0.05 and rows[3]["p"] < 1e-6
@@ -89,25 +82,25 @@ def test_a_finding_names_the_layers_that_its_answer_calls_shared(concepts):
 
 
 @pytest.mark.parametrize(("pairs", "width"), [(6, 1), (12, 3), (30, 24)])
-def test_chance_is_hardly_ever_shared(concepts, pairs, width):
+def test_chance_is_hardly_ever_shared(pairs, width):
     """Four concepts without a direction: in hardly any set is one of them called shared."""
     nothing = {f"c{i}": [0] * 7 for i in range(4)}
-    sets = [concepts(nothing, pairs, width, seed).tables["concept_answers"] for seed in range(5)]
+    sets = [concepts(nothing, pairs, width, seed, draws=1999).tables["concept_answers"] for seed in range(5)]
     assert sum(any(row["shared"] for row in rows) for rows in sets) <= 1
 
 
-def test_too_few_pairs_are_said(concepts):
+def test_too_few_pairs_are_said():
     says = concepts({"early": STRENGTH["early"]}, pairs=4).boxes[0].says
     assert "not shown" in says and "4 pairs are too few" in says
 
 
 @pytest.mark.parametrize(("pooling", "word"), [("last", "end"), ("first", "begin")])
-def test_a_token_that_all_texts_share_is_warned_of(concepts, pooling, word):
+def test_a_token_that_all_texts_share_is_warned_of(pooling, word):
     notes = concepts({"early": STRENGTH["early"]}, pooling=pooling, same_token=".").boxes[0].notes
     assert any(f"{word} in the token `.`" in note and "pooling: mean" in note for note in notes)
 
 
-def test_random_weights_are_compared_with(concepts):
+def test_random_weights_are_compared_with():
     answer = concepts({"early": STRENGTH["early"], "late": STRENGTH["late"]}, untrained={"early": [4] * 7})
     early, late = (of_concept(answer, name) for name in ("early", "late"))
     assert {row["p_untrained"] for row in late} == {None}

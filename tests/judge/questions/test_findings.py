@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from oracles import finding_calibration as oracle
 from oracles.finding_calibration import NAME, TEXTS, K, MadeUp, made, of_nothing
-from scipy.stats import binom, t
+from scipy.stats import t
 
 from reporter.geometry.intervals import text_error
 from reporter.judge.questions import MOST, SAME
 from reporter.judge.questions.subjects import between, number
 from reporter.metrics.base import catalogue
 
-REPETITIONS = 10  # many: `python tests/oracles/finding_calibration.py 1000`
+REPETITIONS = 5  # many: `python tests/oracles/finding_calibration.py 1000`
 DEPTH = np.linspace(0, 1, K)
 ROLES = {name: "encoder" if name < "d" else "decoder" for name in "abcdef"}
 
@@ -53,7 +53,6 @@ def test_nothing_is_found_in_noise(study):
         for kind in oracle.KINDS
         for seed in range(REPETITIONS)
     ]
-    assert sum(wrong) <= binom.ppf(0.999, len(wrong), 0.05)
     assert sum(wrong) <= 0.05 * len(wrong)  # as measured with these seeds; most are below 1 %
 
 
@@ -77,8 +76,8 @@ def test_the_true_peak_is_in_the_set():
 @pytest.mark.parametrize("kind", [*oracle.KINDS, "opposite"])
 def test_layers_are_paired_over_texts(kind):
     """Of equal layers one is ruled out as rarely as is said, and noise that layers share leaves fewer in the set."""
-    wrong = [oracle.ruled_out(seed, kind, paired=True) for seed in range(60)]
-    assert sum(wrong) <= 3  # measured in 600: 1.5 to 3.2 %
+    wrong = [oracle.ruled_out(seed, kind, paired=True) for seed in range(40)]
+    assert sum(wrong) <= 2  # measured in 600: 1.5 to 3.2 %
     paired, bounded = ([oracle.not_told_apart(seed, kind, way) for seed in range(8)] for way in (True, False))
     assert all(one is not None and 7 in one.among for one in (*paired, *bounded))
     layers_of = [sum(len(one.among) for one in some if one is not None) for some in (paired, bounded)]

@@ -30,29 +30,15 @@ def probed(right, pooling="mean", main=True):
     ]
 
 
-@pytest.fixture
-def layers():
-    """Return a function that answers which layer to take, from right and wrong by text, and from further numbers.
+def layers(told, more=(), facts=FACTS):
+    """Answer which layer to take, from right and wrong by text, and from further numbers.
 
     Right and wrong are those of the mean, or by pooling, the main one first.
     """
-
-    def get(told, more=(), facts=FACTS):
-        by_pooling = told if isinstance(told, dict) else {"mean": told}
-        texts = [
-            row
-            for place, (pooling, right) in enumerate(by_pooling.items())
-            for row in probed(right, pooling, not place)
-        ]
-        tables = {
-            "FROM cells": [],
-            "FROM models": [facts],
-            "FROM probe_poolings LEFT": texts,
-            "WITH chances": list(more),
-        }
-        return answered(LAYER, "s", lambda sql: next(rows for name, rows in tables.items() if name in sql))
-
-    return get
+    by_pooling = told if isinstance(told, dict) else {"mean": told}
+    texts = [row for i, (pooling, right) in enumerate(by_pooling.items()) for row in probed(right, pooling, not i)]
+    tables = {"FROM cells": [], "FROM models": [facts], "FROM probe_poolings LEFT": texts, "WITH chances": list(more)}
+    return answered(LAYER, "s", lambda sql: next(rows for name, rows in tables.items() if name in sql))
 
 
 def told(shares, n=300, seed=0):
@@ -66,7 +52,7 @@ def rows_of(answer, kind="labels"):
     return [row for row in answer.tables["layer_answers"] if row["kind"] == kind]
 
 
-def test_labels_planted_at_one_layer_are_found_there(layers):
+def test_labels_planted_at_one_layer_are_found_there():
     answer = layers(told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4]))
     rows = rows_of(answer)
     assert [row["layer"] for row in rows if row["loss_low"] == 0] == [2]
@@ -83,14 +69,14 @@ def test_labels_planted_at_one_layer_are_found_there(layers):
     assert any("without a norm" in note for note in box.notes)
 
 
-def test_layers_next_to_the_best_are_not_told_apart(layers):
+def test_layers_next_to_the_best_are_not_told_apart():
     answer = layers(told([0.3, 0.5, 0.8, 0.81, 0.8, 0.5]))
     assert {row["layer"] for row in rows_of(answer) if row["loss_low"] == 0} == {2, 3, 4}
     assert "2 of 5 other layers do not differ significantly" in answer.boxes[0].says
     assert "layers 2–4" in answer.boxes[0].rows[0]
 
 
-def test_the_last_hidden_state_is_not_kept_for_want_of_texts(layers):
+def test_the_last_hidden_state_is_not_kept_for_want_of_texts():
     """The difference is real and large; with few texts it is not significant, and the answer says how many would do."""
     few, many = (layers(told([0.3, 0.3, 0.75, 0.3, 0.3, 0.6], n=n, seed=2)) for n in (40, 4000))
     last = rows_of(few)[-1]
@@ -103,7 +89,7 @@ def test_the_last_hidden_state_is_not_kept_for_want_of_texts(layers):
     assert many.boxes[0].says.startswith("Take layer 2") and rows_of(many)[-1]["needed"] is None
 
 
-def test_the_last_hidden_state_is_kept_where_it_loses_next_to_nothing(layers):
+def test_the_last_hidden_state_is_kept_where_it_loses_next_to_nothing():
     right = told([0.2, 0.3, 0.8, 0.3, 0.3, 0.8], n=3000)
     right[:, 5] = right[:, 2]
     right[:6, 2], right[:6, 5] = True, False  # 6 of 3,000 texts
@@ -122,7 +108,7 @@ def test_the_last_hidden_state_is_kept_where_it_loses_next_to_nothing(layers):
 
 @pytest.mark.parametrize("pooling", ["mean", "last", "first"])
 @pytest.mark.parametrize("main", ["mean", "last"])
-def test_the_planted_layer_and_pooling_are_found(layers, pooling, main):
+def test_the_planted_layer_and_pooling_are_found(pooling, main):
     shares = {of: [0.4, 0.4, 0.4, 0.9 if of == pooling else 0.4, 0.4, 0.4] for of in ("mean", "last", "first")}
     shares = {main: shares.pop(main), **shares}
     answer = layers({of: told(some, seed=place) for place, (of, some) in enumerate(shares.items())})
@@ -138,7 +124,7 @@ def test_the_planted_layer_and_pooling_are_found(layers, pooling, main):
     assert "All other layers and poolings score significantly less" in box.says
 
 
-def test_where_there_is_nothing_to_choose_intervals_hold_over_layers_and_poolings(layers):
+def test_where_there_is_nothing_to_choose_intervals_hold_over_layers_and_poolings():
     """Where all cells are equally good, as many as are tried, the set of the best holds all of them nearly always."""
     false = 0
     for seed in range(60):
@@ -150,7 +136,7 @@ def test_where_there_is_nothing_to_choose_intervals_hold_over_layers_and_pooling
     assert "5 of 5 other layers do not differ significantly" in box.says and "Keep" not in box.says
 
 
-def test_each_probe_has_its_own_recommendation(layers):
+def test_each_probe_has_its_own_recommendation():
     other = [row | {"item": "topic"} for row in probed(told([0.3, 0.9, 0.3, 0.3, 0.3, 0.3]))]
     answer = layers(told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4]), other)
     assert [box.about for box in answer.boxes] == ["m, probe mood", "m, probe topic"]
@@ -158,7 +144,7 @@ def test_each_probe_has_its_own_recommendation(layers):
 
 
 @pytest.mark.parametrize(("metric", "statistic"), [("groups", "silhouette"), ("entropy", "prompt_unit")])
-def test_numbers_that_do_not_measure_use_recommend_no_layer(layers, metric, statistic):
+def test_numbers_that_do_not_measure_use_recommend_no_layer(metric, statistic):
     more = [number(metric, statistic, "(groups)", place, value) for value, place in enumerate(PLACES)]
     more = [row | {"pooling": "last", "same_token": "."} for row in more]
     (box,) = layers(np.zeros((0, 6)), more).boxes
@@ -167,7 +153,7 @@ def test_numbers_that_do_not_measure_use_recommend_no_layer(layers, metric, stat
         assert any("end in the token `.`" in note for note in box.notes)
 
 
-def test_the_probe_says_what_a_choice_without_labels_loses(layers):
+def test_the_probe_says_what_a_choice_without_labels_loses():
     entropy = [number("entropy", "prompt_unit", "wiki", place, value) for value, place in enumerate(PLACES)]
     other_view = [number("entropy", "prompt_unit", "wiki", place, -1, "no-sinks") for place in PLACES[3:]]
     answer = layers(told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4]), [*entropy, *other_view])
@@ -181,7 +167,7 @@ def test_the_probe_says_what_a_choice_without_labels_loses(layers):
 
 
 @pytest.mark.parametrize(("statistic", "kind"), [("recall", "partners"), ("spearman", "scores")])
-def test_pairs_recommend_a_layer_and_say_what_the_last_one_costs(layers, statistic, kind):
+def test_pairs_recommend_a_layer_and_say_what_the_last_one_costs(statistic, kind):
     right = told([0.4, 0.5, 0.9, 0.5, 0.88, 0.4])
     of_pairs = {"metric": "partners", "statistic": statistic, "item": "talk", "folds": None}
     answer = layers(np.zeros((0, 6)), [row | of_pairs for row in probed(right)])

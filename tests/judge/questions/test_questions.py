@@ -31,9 +31,7 @@ def test_a_study_without_numbers_lacks_what_the_answer_says_to_add(question):
 
 
 def test_an_answer_that_lacks_nothing_and_shows_nothing_says_so():
-    assert markdown([Answer(BLOCKS, {}, ())]).endswith(
-        f"**{BLOCKS.title}** Nothing found in the numbers of this study."
-    )
+    assert markdown([Answer(BLOCKS, {}, ())]).endswith("Nothing found in the numbers of this study.")
 
 
 def test_an_answer_names_why_the_numbers_are_missing():
@@ -57,16 +55,8 @@ CLAIMS = [
     CLAIM | {"verdict": "supported", "value": 0.98765, "ci_low": 0.9, "ci_high": 0.99},
     CLAIM | {"reading": 2, "view": "no-sinks", "verdict": "refuted", "value": 0.1, "ci_low": None, "ci_high": None},
     CLAIM
-    | {
-        "claim": "sql",
-        "number": 2,
-        "registration": None,
-        "view": None,
-        "verdict": "failed",
-        "value": None,
-        "ci_low": None,
-    }
-    | {"detail": '{"reason": "the query returned no rows"}'},
+    | {"claim": "sql", "number": 2, "verdict": "failed", "detail": '{"reason": "the query returned no rows"}'}
+    | dict.fromkeys(("registration", "view", "value", "ci_low")),
 ]
 BY_MODEL = [{"claim": "c", "model": "bert", "verdict": "refuted", "value": 0.2, "ci_low": 0.1, "ci_high": 0.3}]
 FINDINGS = [{"says": "In m it peaks.", "value": 0.5, "ci_low": 0.4, "ci_high": 0.6, "looked_at": 1234}]
@@ -170,12 +160,6 @@ def test_the_order_of_blocks_by_loss_is_told_beside_what_the_proxy_would_cost():
     # Orders 4 3 1 2 (here) and 1 2 3 4: one of six pairs agrees.
     assert (order["other"], order["tau"]) == ("other", pytest.approx(-4 / 6))
     (box,) = answer.boxes
-    for part in (
-        "block 3",
-        "changes least",
-        "Block 4 does not differ significantly from block 3",
-        "block 2, which costs +0.3",
-        "0.4 [0.1, 0.7]",
-    ):
-        assert part in box.says
+    assert "Block 4 does not differ significantly from block 3" in box.says and "changes least" in box.says
+    assert "block 2, which costs +0.3" in box.says and "0.4 [0.1, 0.7]" in box.says
     assert "τ = 0.9" in box.says and "Trial other" in box.says
