@@ -201,9 +201,12 @@ def test_run_checks_every_study_before_it_does_anything(call, runs):
 
 @pytest.fixture
 def problems(call):
-    """Return a function that writes a study and returns what ``validate --paths`` finds wrong with it."""
+    """Return a function that writes files and a study and returns what ``validate --paths`` finds wrong with it."""
 
-    def find(text):
+    def find(files, text):
+        for name, content in files.items():
+            Path(name).parent.mkdir(exist_ok=True)
+            Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
         Path("lost.yaml").write_text(text)
         assert call("validate", "lost.yaml").exit_code == 0, "only --paths looks at files"
         result = call("validate", "lost.yaml", "--paths")
@@ -219,134 +222,108 @@ def assert_lines(lines, expected):
         assert line.startswith(f"lost.yaml:{place}") and all(word in line for word in words), line
 
 
-def make_model(folder, **files):
-    Path(folder).mkdir()
-    for file in ("config.json", "model.safetensors", "tokenizer.json"):
-        (Path(folder) / file).write_text(files.get(file.partition(".")[0], "{}"))
+def model_files(folder, **files):
+    names = ("config.json", "model.safetensors", "tokenizer.json")
+    return {f"{folder}/{name}": files.get(name.partition(".")[0], "{}") for name in names}
 
 
-def test_validate_can_look_for_what_a_study_names(problems):
-    Path("here.npz").write_bytes(b"")
-    states = "{states: {c: %s}, role: encoder}"
-    lines = problems(
-        f"study: lost\nmodels:\n  m: {{path: nowhere}}\n  n: {states % 'gone.npz'}\n  o: {states % 'here.npz'}\n"
+STATES = "{states: {c: %s}, role: encoder}"
+TABLE, CHAT = "file: t.csv, column: text, label: mood", "file: t.jsonl, chat: true"
+CORPORA = (  # the keys of a corpus, and what is wrong with it
+    ("file: empty.txt", "has no texts; add some"),
+    ("file: latin.txt", "byte 3 (0xe9) is not UTF-8"),
+    ("file: t.csv, column: text, label: mod", "no column 'mod' for `label`; did you mean"),
+    (f"{TABLE}, min_words: 5", ".min_words: no text of t.csv passes the filters: 2 ", "(5); lower `min_words`"),
+    ("texts: [a b], min_words: 3", ".min_words: no text of the study file passes the filters: 1 "),
+    (f"{TABLE}, max_words: 1", ".max_words: ", "raise `max_words`"),
+    (f"{TABLE}, only: [joy, feer]", ".only[1]: no text of t.csv has the label 'feer'; did you mean 'fear'?"),
+    (f"{TABLE}, limit: 1, by: [joy, feer]", ".by[1]: ", "label 'feer'; did you mean 'fear'?"),
+    (f"{CHAT}, role: usr", ".role: no turn has the role 'usr'; did you mean 'user'?"),
+    (f"{CHAT}, by: [user, tool]", ".by[1]: no turn has the role 'tool'; roles: user"),
+)
+LOST = {
+    "files, folders and devices": (
+        {"here.npz": ""},
+        f"study: lost\nmodels:\n  m: {{path: nowhere}}\n  n: {STATES % 'gone.npz'}\n  o: {STATES % 'here.npz'}\n"
         "corpora:\n  c: {file: no.txt}\nrun: {device: 'cuda:99'}\npairs: {concepts: {file: gone.yaml}}\n"
-        "report: {style: gone.css, templates: gone}\n"
-    )
-    expected = [
-        ("3:6: models.m: there is no folder ", "nowhere; check the path"),
-        ("4:19: models.n.states.c: there is no file gone.npz",),
-        ("7:6: corpora.c: ", "no.txt"),
-        ("9:19: pairs.concepts: ", "there is no such file"),
-        ("10:17: report.style: there is no file gone.css",),
-        ("10:38: report.templates: there is no folder gone",),
-        ("8:", "this machine has no device 'cuda:99'"),
-    ]
-    assert_lines(lines, expected)
+        "report: {style: gone.css, templates: gone}\n",
+        [
+            ("3:6: models.m: there is no folder ", "nowhere; check the path"),
+            ("4:19: models.n.states.c: there is no file gone.npz",),
+            ("7:6: corpora.c: ", "no.txt"),
+            ("9:19: pairs.concepts: ", "there is no such file"),
+            ("10:17: report.style: there is no file gone.css",),
+            ("10:38: report.templates: there is no folder gone",),
+            ("8:", "this machine has no device 'cuda:99'"),
+        ],
+    ),
+    "texts, filters and labels": (
+        {
+            "empty.txt": "",
+            "latin.txt": b"caf\xe9 noir\n",
+            "t.csv": "text,mood\na b,joy\nc d e,fear\n",
+            "t.jsonl": '{"messages": [{"role": "user", "content": "a b"}]}\n',
+        },
+        "study: s\nmodels: {m: gpt2}\ncorpora:\n"
+        + "".join(f"  c{i}: {{{keys}}}\n" for i, (keys, *_) in enumerate(CORPORA))
+        + f"  right: {{{TABLE}, limit: 1, only: [joy, later]}}\n",  # behind the limit such a label may come
+        [(f"{4 + i}:", f": corpora.c{i}", *words) for i, (_, *words) in enumerate(CORPORA)],
+    ),
+    "what was meant": (
+        model_files("model") | {"data/tweets.txt": "a text\n", "look.css": ""},
+        "study: s\nmodels: {m: {path: modell}}\nreport: {style: loo.css}\ncorpora: {c: {file: dat/tweets.txt}}\n",
+        [("2:", "did you mean '", "model'?"), ("4:", "data/tweets.txt'?"), ("3:", "look.css'?")],
+    ),
+    "chat templates": (
+        {
+            **{name: text for folder in ("mute", "old", "new") for name, text in model_files(folder).items()},
+            "mute/tokenizer_config.json": "{}",
+            "old/tokenizer_config.json": '{"chat_template": "x"}',
+            "new/chat_template.jinja": "x",
+            "talks.jsonl": '{"messages": [{"role": "user", "content": "hi"}]}',
+        },
+        "study: talks\nmodels: {mute: {path: mute}, old: {path: old}, new: {path: new}}\n"
+        "corpora: {c: {file: talks.jsonl, chat: true}}\nmetrics: [motion]\n",
+        [("2:", "models.mute: its tokenizer has no chat template", "chat_template.jinja")],
+    ),
+}
 
 
-def test_validate_reads_the_first_texts_of_a_file(problems):
-    files = {
-        "empty.txt": (b"", "has no texts; add some"),
-        "latin.txt": (b"caf\xe9 noir\n", "byte 3 (0xe9) is not UTF-8"),
-        "mark.txt": ("hello\n".encode("utf-16"), "is UTF-16, not UTF-8"),
-        "binary.txt": (b"\x7fELF\x00\x00\x01\n", "zero byte"),
-        "table.csv, column: text, label: lable": (
-            b"text,label\na b,x\n",
-            "no column 'lable' for `label`; did you mean",
-        ),
-        "table.jsonl, column: txt": (b'{"text": "a"}\n', "no column 'txt' for `column`; did you mean 'text'?"),
-    }
-    for name, (content, _) in files.items():
-        Path(name.partition(",")[0]).write_bytes(content)
-    corpora = "".join(f"  c{i}: {{file: {name}}}\n" for i, name in enumerate(files))
-    lines = problems(f"study: s\nmodels: {{m: gpt2}}\ncorpora:\n{corpora}")
-    assert_lines(lines, [(f"{4 + i}:", problem) for i, (_, problem) in enumerate(files.values())])
+@pytest.mark.parametrize("case", LOST)
+def test_validate_can_look_for_what_a_study_names(problems, case):
+    files, study, expected = LOST[case]
+    assert_lines(problems(files, study), expected)
 
 
-def test_validate_finds_filters_that_leave_nothing_and_labels_that_no_text_has(problems):
-    Path("t.csv").write_text("text,mood\na b,joy\nc d e,fear\n")
-    Path("t.jsonl").write_text('{"messages": [{"role": "user", "content": "a b"}]}\n')
-    table, chat = "file: t.csv, column: text, label: mood", "file: t.jsonl, chat: true"
-    corpora = {
-        f"{table}, min_words: 5": (
-            "min_words",
-            "no text of t.csv passes the filters: 2 ",
-            "`min_words` (5); lower `min_words`",
-        ),
-        "texts: [a b], min_words: 3": ("min_words", "no text of the study file passes the filters: 1 "),
-        f"{table}, max_words: 1": ("max_words", "raise `max_words`"),
-        f"{table}, only: [joy, feer]": ("only[1]", "no text of t.csv has the label 'feer'; did you mean 'fear'?"),
-        f"{table}, limit: 1, by: [joy, feer]": ("by[1]", "label 'feer'; did you mean 'fear'?"),
-        f"{chat}, role: usr": ("role", "no turn has the role 'usr'; did you mean 'user'?"),
-        f"{chat}, by: [user, tool]": ("by[1]", "no turn has the role 'tool'; roles: user"),
-    }
-    right = f"  right: {{{table}, limit: 1, only: [joy, later]}}\n"  # behind the limit such a label may come
-    lines = problems(
-        "study: s\nmodels: {m: gpt2}\ncorpora:\n" + "".join(f"  c{i}: {{{c}}}\n" for i, c in enumerate(corpora)) + right
-    )
-    for i, (line, (key, *words)) in enumerate(zip(lines, corpora.values(), strict=True)):
-        assert line.startswith(f"lost.yaml:{4 + i}:") and f": corpora.c{i}.{key}: " in line
-        assert all(word in line for word in words), line
-
-
-def test_validate_names_the_path_that_was_meant_and_the_limit_that_cuts_texts(call, problems):
-    Path("data").mkdir()
-    Path("data/tweets.txt").write_text("a text\n")
-    Path("look.css").write_text("")
-    make_model("model", config='{"n_ctx": 512}')
-    study = (
-        "study: s\nmodels: {m: {path: MODEL}}\nreport: {style: STYLE}\n"
-        "corpora: {c: {file: FILE, max_tokens: 5000}, d: {texts: [a b], max_tokens: 512}}\n"
-    )
-    lines = problems(study.replace("MODEL", "modell").replace("STYLE", "loo.css").replace("FILE", "dat/tweets.txt"))
-    for line, meant in zip(lines, ("model'?", "data/tweets.txt'?", "look.css'?"), strict=True):
-        assert "; did you mean '" in line and line.endswith(meant)
-    study = study.replace("MODEL", "model").replace("STYLE", "look.css").replace("FILE", "data/tweets.txt")
-    assert problems(study) == []
+def test_validate_names_the_limit_that_cuts_texts(call, problems):
+    corpora = "{c: {texts: [a], max_tokens: 5000}, d: {texts: [a b], max_tokens: 512}}"
+    study = f"study: s\nmodels: {{m: {{path: model}}}}\ncorpora: {corpora}\n"
+    assert problems(model_files("model", config='{"n_ctx": 512}'), study) == []
     line = call("validate", "lost.yaml", "--paths").stdout.splitlines()[1]
     assert "corpus 'c': max_tokens is 5,000, but model 'm' takes at most 512 tokens" in line
 
 
 def test_validate_looks_for_adapters_gguf_files_and_packages(problems, monkeypatch):
     monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: None)
-    Path("there.gguf").write_bytes(b"GGUF")
-    Path("lora").mkdir()
-    (Path("lora") / "adapter_config.json").write_text("{}")
-    Path("here").write_text("a file")
+    files = {"there.gguf": b"GGUF", "lora/adapter_config.json": "{}", "here": "a file", "own/own.txt": "a text"}
     models = {
         "gone": ("{path: gone.gguf}", "there is no file "),
-        "there": (
-            "{path: there.gguf}",
-            "needs the optional package gguf; install it with: pip install 'layer-reporter[gguf]'",
-        ),
+        "there": ("{path: there.gguf}", "optional package gguf; ", "pip install 'layer-reporter[gguf]'"),
         "tuned": ("{hub: owner/base, adapter: nowhere}", "nowhere; check the path"),
         "spelt": ("{hub: owner/base, adapter: loar}", "lora'?"),
         "empty": ("{hub: owner/base, adapter: lora}", "lora has no adapter_model.safetensors"),
         "larger": ("{hub: owner/base, device_map: auto, offload_folder: here/in}", "'layer-reporter[split]'"),
     }
-    text = "study: lost\nmodels:\n" + "".join(f"  {name}: {model}\n" for name, (model, _) in models.items())
-    Path("own").mkdir()
-    Path("own/own.txt").write_text("a text")
+    text = "study: lost\nmodels:\n" + "".join(f"  {name}: {model}\n" for name, (model, *_) in models.items())
     text += "corpora:\n  c: {texts: [a b c]}\n  hub: {dataset: owner/texts, column: text}\n"
     text += "  own: {dataset: own, column: x}\n"
-    expected = [(f"{3 + i}:", f"models.{name}: ", models[name][1]) for i, name in enumerate(models)]
-    assert_lines(problems(text), [*expected, ("11:", "corpora.hub: ", "pip install 'layer-reporter[datasets]'")])
+    expected = [(f"{3 + i}:", f"models.{name}: ", *models[name][1:]) for i, name in enumerate(models)]
+    found = problems(files, text)
+    assert_lines(found, [*expected, ("11:", "corpora.hub: ", "pip install 'layer-reporter[datasets]'")])
     # Where the packages are there, what else is wrong is found.
     monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: "it is there")
-    names = [line.split(": ")[1] for line in problems(text)]
+    names = [line.split(": ")[1] for line in problems(files, text)]
     assert names == [f"models.{name}" for name in ("gone", "tuned", "spelt", "empty", "larger")]
-
-
-def test_validate_looks_for_chat_templates(problems):
-    for name, config in (("mute", "{}"), ("old", '{"chat_template": "x"}'), ("new", "{}")):
-        make_model(name)
-        (Path(name) / "tokenizer_config.json").write_text(config)
-    Path("new/chat_template.jinja").write_text("x")
-    Path("talks.jsonl").write_text('{"messages": [{"role": "user", "content": "hi"}]}')
-    models = "models: {mute: {path: mute}, old: {path: old}, new: {path: new}}\n"
-    text = f"study: talks\n{models}corpora: {{c: {{file: talks.jsonl, chat: true}}}}\nmetrics: [motion]\n"
-    assert_lines(problems(text), [("2:", "models.mute: its tokenizer has no chat template", "chat_template.jinja")])
 
 
 def test_a_report_alone_is_of_all_studies_or_of_those_that_are_named(call, replace):
@@ -499,7 +476,7 @@ def test_a_signal_ends_it_at_once_with_its_code_and_one_line(tmp_path, empty, ar
 
 def test_the_schema_has_every_metric_and_a_reader_that_goes_away_is_no_reason_to_complain(call, tmp_path):
     schema = json.loads(call("validate", "--schema").stdout)
-    assert schema["properties"]["metrics"]["anyOf"][1]["items"]["anyOf"][0]["enum"] == list(catalogue())
+    assert schema["properties"]["metrics"]["anyOf"][1]["items"]["anyOf"][0]["enum"] == ["all", *catalogue()]
     with start(tmp_path, "validate", "--schema") as process:
         process.stdout.close()
         assert process.stderr.read() == ""

@@ -103,14 +103,20 @@ BREAK = {
 }
 
 
-def test_broken_files_and_those_that_are_not_there_fail_and_say_why(study, tmp_path):
+def test_broken_files_and_those_that_are_not_there_fail_and_say_why(study, tmp_path, monkeypatch):
     for name, (damage, _) in BREAK.items():
         content = load_file(study["models"]["given-decoder"]["states"]["c"])
         damage(content)
         role = {} if name == "role" else {"role": "decoder"}
         save_file(content, tmp_path / f"{name}.safetensors", metadata=role)
     (tmp_path / "plain.safetensors").write_bytes(b"no safetensors at all")
-    errors = failures(tmp_path, "gone", "plain", *BREAK)
+    names = ("gone", "plain", *BREAK)
+    models = {name: {"states": {"c": str(tmp_path / f"{name}.safetensors")}} for name in names}
+    broken = {"study": "broken", "models": models, "metrics": ["anisotropy"], "corpora": OWN["corpora"]}
+    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
+    done = reporter.run(broken, tmp_path / "results")
+    assert set(done.models["status"]) <= {"failed"}
+    errors = dict(zip(done.cells["model"], done.cells["error"], strict=True))
     assert "cannot read" in errors["gone"] and "as safetensors" in errors["plain"]
     for name, (_, problem) in BREAK.items():
         assert problem in errors[name], name
@@ -124,14 +130,3 @@ def test_states_that_a_study_cannot_use_are_refused(study, tmp_path):
 
     with pytest.raises(reporter.UsageError, match="pass role='encoder' or role='decoder'"):
         reporter.save_states(tmp_path / "x.safetensors", np.ones((2, 4, 3)), [0, 0, 1, 1])
-
-
-def failures(folder, *names):
-    """Return why the states in each file cannot be measured."""
-    models = {name: {"states": {"c": str(folder / f"{name}.safetensors")}} for name in names}
-    study = {"study": "broken", "models": models, "metrics": ["anisotropy"], "corpora": OWN["corpora"]}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.runs.runner._report", lambda *_: ())
-        done = reporter.run(study, folder / "results")
-    assert set(done.models["status"]) <= {"failed"}
-    return dict(zip(done.cells["model"], done.cells["error"], strict=True))
