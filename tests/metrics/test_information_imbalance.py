@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from metrics.reading import computed, named
 from oracles.again import again
 from oracles.fake_model import FakeModel, made_up_texts
 
 from reporter.geometry.similarity import imbalances
-from reporter.metrics.base import PairValue, catalogue
+from reporter.metrics.base import catalogue
 
 
 def between(*spaces, groups=None):
@@ -44,21 +45,10 @@ def test_equal_rows_are_ranked_by_the_mean_and_are_each_others_neighbours():
     np.testing.assert_array_equal(between(a * 2.0**40, b * 2.0**-40)[0], found)
 
 
-@pytest.fixture
-def rows(see):
-    def run(model, texts, view="words", **options):
-        seen = see(model, texts, view, names=("moments", "tokens"))
-        metric = catalogue()["information_imbalance"]
-        found = list(metric.compute(seen, metric.options(**options)))
-        pairs = {(row.layer_a, row.layer_b): row for row in found if isinstance(row, PairValue)}
-        values = {(row.statistic, row.place.layer): row for row in found if not isinstance(row, PairValue)}
-        return pairs, values, seen
-
-    return run
-
-
-def test_a_layer_beside_itself_and_chance(rows):
-    _, values, seen = rows(FakeModel(), made_up_texts(80, shortest=4), sample=150)
+def test_a_layer_beside_itself_and_chance(see):
+    metric = catalogue()["information_imbalance"]
+    seen = see(FakeModel(), made_up_texts(80, shortest=4), names=("moments", "tokens"))
+    found = named(metric, computed(metric, seen, sample=150))
     for name in ("to_last", "from_last"):
-        assert values[name, 3].value == pytest.approx(2 / len(seen.context_sample(150)))
-        assert values[f"{name}_floor", 0].value == 1
+        assert found[f"information_imbalance.{name} 3"].value == pytest.approx(2 / len(seen.context_sample(150)))
+        assert found[f"information_imbalance.{name}_floor 0"].value == 1

@@ -4,13 +4,14 @@ from functools import partial
 
 import numpy as np
 import pytest
+from metrics.reading import computed, numbers
 from oracles import pairs
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
-from reporter.metrics.base import PairValue, catalogue
+from reporter.metrics.base import catalogue
 from reporter.metrics.layer_pairs import ModelPair
 
-NAMES = ("cka", "cka_floor", "knn", "knn_floor")
+METRIC = catalogue()["layer_pairs"]
 
 
 @pytest.fixture
@@ -18,30 +19,19 @@ def see(see):
     return partial(see, names=("moments", "pooled"))
 
 
-def rows(found):
-    """Return {(statistic, layer_a, layer_b): row}, each key once; test_contract.py checks rows."""
-    found = list(found)
-    keyed = {(row.statistic, row.layer_a, row.layer_b): row for row in found}
-    assert len(keyed) == len(found) and all((row.value is None) == bool(row.reason) for row in found)
-    return keyed
+def keyed(rows):
+    """Return {(statistic, layer_a, layer_b): row}, each checked."""
+    return {(statistic, a, b): row for (statistic, _, a, b), row in numbers(rows).items()}
 
 
 def within(seen, **options):
-    metric = catalogue()["layer_pairs"]
-    return rows(metric.compute(seen, metric.options(**options)))
+    return keyed(computed(METRIC, seen, **options))
 
 
 def between(a, b, **options):
-    metric = catalogue()["layer_pairs"]
-    assert metric.between.of == ("models",)
-    return rows(row for row in metric.between.compare(a, b, metric.options(**options)) if isinstance(row, PairValue))
-
-
-def alike(a, b, **options):
-    """The numbers of two models, by the similarity that they are of."""
-    metric = catalogue()["layer_pairs"]
-    found = metric.between.compare(a, b, metric.options(**options))
-    return {row.statistic: row for row in found if isinstance(row, ModelPair)}
+    """Return rows for pairs of layers of two models, and the numbers of both models by similarity."""
+    found = list(METRIC.between.compare(a, b, METRIC.options(**options)))
+    return keyed(found), {row.statistic: row for row in found if isinstance(row, ModelPair)}
 
 
 def vectors(seen, size=1024):
@@ -56,7 +46,7 @@ def distinct_texts(count):
 @pytest.mark.parametrize("texts", [0, 1, 19, 20])
 def test_twenty_texts_are_enough_and_fewer_too_few(see, texts):
     seen = see(FakeModel(), distinct_texts(texts))
-    for found in (within(seen), between(seen, seen)):
+    for found in (within(seen), between(seen, seen)[0]):
         reasons = {(row.reason, row.n) for row in found.values()}
         assert len(found) >= 2 * 16 and reasons == {("fewer than 20 texts" if texts < 20 else "", texts)}
     found = within(seen, k=20)
@@ -73,7 +63,7 @@ def test_calibrated_similarity_as_its_authors_define_it(see):
     xs, ys = ([side.vectors(place).numpy() for place in seen.path] for side, seen in ((mine, a), (theirs, b)))
     draws = np.random.default_rng([a.seed, len(mine), 1])
     orders = [np.arange(len(mine)), *(draws.permutation(len(mine)) for _ in range(39))]
-    found, pair = between(a, b, k=4, permutations=39), alike(a, b, k=4, permutations=39)
+    found, pair = between(a, b, k=4, permutations=39)
     for name, measure in (("cka", pairs.cka), ("knn", partial(pairs.knn, k=4))):
         # the fewer layers are permuted, here those of the first model
         every = np.array([[[measure(x[order], y) for y in ys] for x in xs] for order in orders])
@@ -106,5 +96,5 @@ def test_pairs_are_symmetric_and_chance_is_drawn_with_the_seed(see):
 
 def test_a_model_and_itself_are_the_same_beyond_chance(see):
     seen = see(FakeModel(), made_up_texts(60))
-    for row in alike(seen, seen, permutations=99).values():
+    for row in between(seen, seen, permutations=99)[1].values():
         assert row.calibrated == pytest.approx(1, abs=1e-6) and row.p == 0.01

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from metrics.reading import numbers
 
 from reporter.metrics.analysis import Context, default_pooling
 from reporter.metrics.base import Value
@@ -54,34 +55,27 @@ def computed():
     """Return a function that computes an item: its values by statistic and place, checked, and rows by table."""
 
     def get(analysis, item, context):
-        values, rows = {}, {}
-        for row in analysis.compute(item, context):
-            if isinstance(row, Value):
-                assert (row.statistic, row.place) not in values, row
-                sane(analysis, row)
-                values[row.statistic, row.place] = row
-            else:
+        found, rows = list(analysis.compute(item, context)), {}
+        values = {(row.statistic, row.place): row for row in numbers(found).values()}
+        for (name, _), row in values.items():
+            of = analysis.statistic(name.removesuffix("_floor"))
+            low, high = of.bounds
+            ends = [x for x in (row.value, row.ci_low, row.ci_high) if x is not None]
+            assert all((low is None or x >= low) and (high is None or x <= high) for x in ends), row
+            assert row.ci_low is None or (of.interval and not name.endswith("_floor")), row
+            assert row.value is None or not row.reason, row
+        for row in found:
+            if not isinstance(row, Value):
                 assert type(row) in analysis.tables
                 rows.setdefault(row.table.name, []).append(row)
-        floors = {f"{s.name}_floor" for s in analysis.statistics if s.floor}
-        names = {name for name, _ in values}
-        assert names - floors == {s.name for s in analysis.statistics} and names <= names | floors
-        for name in names - floors:
+        declared = {s.name for s in analysis.statistics}
+        assert (
+            declared
+            <= {name for name, _ in values}
+            <= declared | {f"{s.name}_floor" for s in analysis.statistics if s.floor}
+        )
+        for name in declared:
             assert {place for of, place in values if of == name} == set(context.layout.places)
         return values, rows
 
     return get
-
-
-def sane(analysis, row):
-    """A value is a finite number within its bounds and its interval, or has a reason."""
-    of = analysis.statistic(row.statistic.removesuffix("_floor"))
-    numbers = [x for x in (row.value, row.ci_low, row.ci_high) if x is not None]
-    assert all(type(x) is float and np.isfinite(x) for x in numbers), row
-    assert (row.value is None) == bool(row.reason) and type(row.n) is int, row
-    low, high = of.bounds
-    assert all((low is None or x >= low) and (high is None or x <= high) for x in numbers), row
-    assert (row.ci_low is None) == (row.ci_high is None), row
-    if row.ci_low is not None:
-        assert of.interval and not row.statistic.endswith("_floor"), row
-        assert row.ci_low <= row.value <= row.ci_high, row

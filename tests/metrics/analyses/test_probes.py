@@ -12,8 +12,6 @@ from reporter.metrics.probes import CorpusProbe, WordsProbe, of_corpus, of_words
 
 PROBES = analyses()["probes"]
 
-SHIPPED = PROBES.resolve(WordsProbe(words="shipped"), Path()).words
-
 
 def gaussian(text, place):
     """A vector without any meaning, one and the same for a text."""
@@ -124,17 +122,13 @@ def test_quotas():
     assert quotas({"a": 5, "b": 5}, 5) == {"a": 2, "b": 3}
 
 
-def test_words_are_read_once(made_up):
+def test_words_are_read_once_and_shipped_ones_are_plain(made_up):
     found = of_words({"n": ["cat", "cat", "dog", "owl"], "v": ["go", "run", "see"]}, 6, 2, made_up(gaussian))
     assert (found.texts, found.y.tolist()) == (["cat", "dog", "owl", "go", "run", "see"], [0, 0, 0, 1, 1, 1])
-
-
-def test_the_shipped_words():
-    assert set(SHIPPED) == {"noun", "verb", "adjective"}
-    words = [word for of in SHIPPED.values() for word in of]
-    assert min(len(of) for of in SHIPPED.values()) >= 100
-    assert len(set(words)) == len(words)
-    assert all(word.isalpha() and word.islower() for word in words)
+    shipped = PROBES.resolve(WordsProbe(words="shipped"), Path()).words
+    words = [word for of in shipped.values() for word in of]
+    assert set(shipped) == {"noun", "verb", "adjective"} and min(map(len, shipped.values())) >= 100
+    assert len(set(words)) == len(words) and all(word.isalpha() and word.islower() for word in words)
 
 
 def test_words_are_resolved(tmp_path):
