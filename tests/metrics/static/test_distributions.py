@@ -77,25 +77,23 @@ def tile_size(monkeypatch):
     return 32
 
 
-def test_pairs_are_all_pairs(tile_size):
-    x, y, told = vectors(150, 24), vectors(33, 24, seed=1, shift=-1), []
-    of_one = pairs_of("token–token", rows_of(x), progress=lambda what, done, total: told.append((done, total)))
-    for part, rows, expected in (
-        ("token–token", of_one, full(x)),
-        ("token–position", pairs_of("token–position", rows_of(x), rows_of(y)), full(x, y)),
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_pairs_are_all_pairs(tile_size, dtype):
+    x, y = (torch.from_numpy(table).to(dtype) for table in (vectors(150, 24), vectors(33, 24, seed=1, shift=-1)))
+    told = []
+    rows = pairs_of("token–token", rows_of(x), progress=lambda what, done, total: told.append((done, total)))
+    for part, found, expected in (
+        ("token–token", by_measure(rows), full(x.float().numpy())),
+        (
+            "token–position",
+            by_measure(pairs_of("token–position", rows_of(x), rows_of(y))),
+            full(x.float().numpy(), y.float().numpy()),
+        ),
     ):
-        found = by_measure(rows)
         assert list(found) == ["cosine", "distance", "dot"]
         for measure, distribution in found.items():
             assert_agrees(distribution, expected[measure], part)
     assert told[-1] == (150 * 149 // 2, 150 * 149 // 2) and len(told) == -(-150 // tile_size)
-
-
-def test_half_precision_tables():
-    table = torch.from_numpy(vectors(200, 32)).to(torch.bfloat16)
-    values = full(table.float().numpy())
-    for measure, distribution in by_measure(pairs_of("token–token", rows_of(table))).items():
-        assert_agrees(distribution, values[measure], "token–token")
 
 
 def test_norms():
