@@ -44,9 +44,7 @@ def build(folder, **said):
     build_texts("mine", FileCorpus(**said), folder, folder / "cache")
 
 
-@pytest.mark.parametrize(
-    "name", ["texts.txt", "texts.csv", "texts.jsonl", "texts.json", "texts.parquet", "texts.txt.gz"]
-)
+@pytest.mark.parametrize("name", ["t.txt", "t.csv", "t.jsonl", "t.json", "t.parquet", "t.txt.gz"])
 def test_a_corpus_that_is_a_pipe(tmp_path, name):
     pipe(tmp_path / name)
     column = {} if ".txt" in name else {"column": "text"}
@@ -54,23 +52,16 @@ def test_a_corpus_that_is_a_pipe(tmp_path, name):
         build(tmp_path, file=name, **column)
 
 
-def test_a_corpus_that_is_a_device_or_a_folder(tmp_path):
-    with pytest.raises(ReporterError, match="/dev/zero is a device, which may never end"):
-        build(tmp_path, file="/dev/zero")
-    with pytest.raises(ReporterError, match="is a folder"):
-        build(tmp_path, file=".")
+@pytest.mark.parametrize(("name", "said"), [("/dev/zero", "is a device, which may never end"), (".", "is a folder")])
+def test_a_corpus_that_is_a_device_or_a_folder(tmp_path, name, said):
+    with pytest.raises(ReporterError, match=said):
+        build(tmp_path, file=name)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("one.txt.gz", r"one.txt.gz:1: this line has more than 16,777,216 bytes"),
-        ("one.csv.gz", r"one.csv.gz:1: this line has more than"),
-        ("one.jsonl.gz", r"one.jsonl.gz:1: this line has more than"),
-        ("one.json.gz", r"cannot read .*one.json.gz: .*maximum_object_size"),
-    ],
-)
-def test_a_small_file_that_holds_one_huge_line(tmp_path, name, said):
+@pytest.mark.parametrize("name", ["one.txt.gz", "one.csv.gz", "one.jsonl.gz", "one.json.gz"])
+def test_a_small_file_that_holds_one_huge_line(tmp_path, name):
+    by_duckdb = name == "one.json.gz"
+    said = "json.gz: .*maximum_object_size" if by_duckdb else f"{name}:1: this line has more than 16,777,216 bytes"
     with gzip.open(tmp_path / name, "wb", compresslevel=1) as file:
         for _ in range(300):
             file.write(b"a" * 2**20)
@@ -78,7 +69,7 @@ def test_a_small_file_that_holds_one_huge_line(tmp_path, name, said):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(ReporterError, match=said):
         build(tmp_path, file=name, limit=1, **column)
-    if name != "one.json.gz":  # DuckDB's buffers are its own, and bounded by it
+    if not by_duckdb:  # whose buffers are its own, and bounded by it
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000  # KiB
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -49,23 +50,26 @@ def test_what_an_older_version_left_is_no_note_and_not_damaged(tmp_path):
     assert not seals.is_damaged(tmp_path / "nowhere.json")
 
 
-@pytest.mark.parametrize("harm", ["flip", "truncate", "grow", "remove", "seal"])
+def flip(file):
+    times = file.stat()
+    content = file.read_bytes()
+    file.write_bytes(content[:9] + b"\x00" + content[10:])
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # as if it had not been touched
+
+
+HARMS = {
+    "flip": flip,
+    "truncate": lambda file: file.write_bytes(file.read_bytes()[:100]),
+    "grow": lambda file: file.write_bytes(file.read_bytes() + b"x"),
+    "remove": Path.unlink,
+    "seal": lambda file: (file.parent / seals.SEAL).write_text("{"),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
 def test_harm_to_a_folder_is_found_and_said(folder, harm, caplog):
     assert seals.found_intact(folder, "it is made anew")
-    file = folder / "a.bin"
-    whole = file.read_bytes()
-    if harm == "flip":
-        times = file.stat()
-        file.write_bytes(whole[:9] + b"\x00" + whole[10:])
-        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # as if it had not been touched
-    elif harm == "truncate":
-        file.write_bytes(whole[:100])
-    elif harm == "grow":
-        file.write_bytes(whole + b"x")
-    elif harm == "remove":
-        file.unlink()
-    else:
-        (folder / seals.SEAL).write_text("{")
+    HARMS[harm](folder / "a.bin")
     assert not seals.found_intact(folder, "it is made anew")
     assert not folder.exists()
     assert (folder.parent / "damaged-made").is_dir()

@@ -38,8 +38,8 @@ def test_parts_of_a_part_run_one_after_the_other():
     def inner(_):
         return threading.get_ident()
 
-    for here, found in spread(lambda i: (threading.get_ident(), spread(inner, range(3))), range(2)):
-        assert set(found) == {here}
+    for here, inside in spread(lambda _: (threading.get_ident(), spread(inner, range(3))), range(2)):
+        assert set(inside) == {here}
 
 
 def test_linear_algebra_has_one_thread_inside_and_its_own_again_afterwards():
@@ -107,13 +107,10 @@ def test_a_study_says_how_many_there_are():
         assert torch.get_num_threads() == 2
 
 
-def test_waiting_threads_spin_a_moment_and_then_sleep(monkeypatch):
+def test_waiting_threads_spin_a_moment_and_then_sleep_unless_the_environment_says_otherwise(monkeypatch):
     monkeypatch.setattr(os, "environ", {})
     let_waiting_threads_sleep()
     assert (os.environ["OMP_WAIT_POLICY"], int(os.environ["GOMP_SPINCOUNT"]) > 0) == ("PASSIVE", True)
-
-
-def test_what_the_environment_says_of_waiting_stays(monkeypatch):
     monkeypatch.setattr(os, "environ", {"OMP_WAIT_POLICY": "ACTIVE"})
     let_waiting_threads_sleep()
     assert os.environ == {"OMP_WAIT_POLICY": "ACTIVE"}

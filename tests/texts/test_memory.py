@@ -9,7 +9,7 @@ from reporter.texts import build_texts
 from reporter.texts.sources.generated import GeneratedCorpus
 from reporter.texts.sources.stored import FileCorpus
 
-TEXTS = 700
+TEXTS = 400
 LINE = "some words of about a hundred characters so that ten times as many would be easy to see in memory"
 
 
