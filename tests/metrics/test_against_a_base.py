@@ -10,6 +10,7 @@ from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics.base import Value, catalogue
 
 TEXTS = 40
+CHECKED = ("anisotropy", "spectrum", "outliers", "variance")
 PAIRED = {name: m for name, m in catalogue().items() if m.between and "base" in m.between.of and not m.between.own}
 
 
@@ -89,12 +90,14 @@ def test_intervals_are_as_wide_as_differences_move_over_the_same_texts(see):
     b.weights = [(w + 0.05 * noise.standard_normal(w.shape) / 4).astype(np.float32) for w in b.weights]
     sides, clouds = [], []
     for model in (a, b):
-        sides.append(see(model, texts))
+        sides.append(
+            see(model, texts, names=("moments", *(kind for name in CHECKED for kind in catalogue()[name].needs)))
+        )
         tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True).view("words")
         clouds.append(tokens)
     drawn = [influence.drawn_again(cloud.states[2], cloud.ids, cloud.texts, 100) for cloud in clouds]
     checked = set()
-    for metric in ("anisotropy", "spectrum", "outliers", "variance"):
+    for metric in CHECKED:
         of = catalogue()[metric]
         single = {(v.statistic, v.place): v for v in of.compute(sides[0], of.options()) if isinstance(v, Value)}
         for row in of.between.compare(*sides, of.options()):

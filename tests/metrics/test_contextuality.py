@@ -7,6 +7,7 @@ import reporter
 from reporter.app.verify.by_token import _explained
 from reporter.geometry.similarity import floors as gaussian
 from reporter.geometry.similarity import likeness
+from reporter.metrics.base import catalogue
 
 
 def of(x, sizes=None):
@@ -47,7 +48,9 @@ def test_floors(d):
 
 def test_the_baseline_is_that_of_random_tokens_of_other_types(observe, values):
     """Against the mean of many draws, from the same occurrences."""
-    observables, _ = observe(FakeModel(sinks=False), made_up_texts(150))
+    observables, _ = observe(
+        FakeModel(sinks=False), made_up_texts(150), names=("moments", *catalogue()["contextuality"].needs)
+    )
     found = values(FakeModel(), observables, 150, "words", ["contextuality"])
     sample = observables["type_sample"].select((0, 2), 256, 12, 5)
     rng = np.random.default_rng(0)

@@ -80,7 +80,11 @@ ZERO_STEP = {"motion.update_ratio": None, "motion.step_cosine": None, "motion.st
 CASES = {
     "no texts": (FakeModel(special=False), ["", ""], {"motion.growth": "no token", "motion.norm 1": None}),
     "one token": (bare(role="decoder"), ["1"], TOO_FEW | NO_TURN | {"local_dimension.mean 1": "distinct states"}),
-    "one token thrice": (FakeModel(), ["1", "1", "1"], TOO_FEW | {"journey.cosine_content 1": "is a content word"}),
+    "one token thrice": (
+        FakeModel(),
+        ["1", "1", "1"],
+        TOO_FEW | {"journey.cosine_content 1": "a content word", "outliers.sink_sensitivity 1": None},
+    ),
     "two tokens": (bare(), ["1 2"], TOO_FEW | NO_TURN),
     "two texts": (FakeModel(), ["1", "2 4"], {"layer_pairs.knn 0 1": "fewer than 20 texts"}),
     "duplicates": (

@@ -23,7 +23,7 @@ def test_a_bounded_number_of_texts(observe):
 
 def test_intervals_are_the_bootstrap_of_the_texts(observe, values):
     model, texts = FakeModel(), made_up_texts(60)
-    observables, _ = observe(model, texts)
+    observables, _ = observe(model, texts, names=("moments", "text_entropy"))
     tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True).view("words")
     found = values(model, observables, 60, "words", ["entropy"])
     rows = {text: np.flatnonzero(tokens.texts == text) for text in range(60)}

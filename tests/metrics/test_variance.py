@@ -13,7 +13,9 @@ def types_of(observables, view="words", **options):
 
 def test_types_for_the_scatter_are_the_most_frequent_first(observe):
     texts = made_up_texts(80)
-    observables, _ = observe(FakeModel(special=False, sinks=False), texts)
+    observables, _ = observe(
+        FakeModel(special=False, sinks=False), texts, names=("moments", *catalogue()["variance"].needs)
+    )
     rows = types_of(observables, scatter=7)
     counts = {}
     for text in texts:
