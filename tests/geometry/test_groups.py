@@ -180,6 +180,8 @@ def test_half_samples_read_what_their_states_alone_do():
     x, held = rng.standard_normal((160, 8)), rng.random((5, 160)) < 0.5
     held[3], held[4] = np.arange(160) < 9, np.arange(160) < 10
     (batch,) = batches_of(torch.from_numpy(x), torch.from_numpy(held), [slice(None)], 0.3)
+    (least,) = batches_of(torch.from_numpy(x[:10]), torch.ones(1, 10, dtype=torch.bool), [slice(None)], 0.3)
+    assert least.halves["twonn"] == pytest.approx(dimension.twonn(x[:10], 0.3))
     for half, inside in enumerate(held):
         own = x[inside]
         expected = {"twonn": dimension.twonn(own, 0.3), "twonn_published": dimension.twonn(own, 0.8)}

@@ -78,7 +78,7 @@ def between(x, types):
 
 
 def paths(x):
-    return np.mean([path(h) for h in x.reshape(10, 6, 12)], axis=0)
+    return np.mean([path(h) for h in x.reshape(20, 3, 12)], axis=0)
 
 
 FLOORS = {  # what is drawn from a distribution, and the same of one draw of states
@@ -88,8 +88,8 @@ FLOORS = {  # what is drawn from a distribution, and the same of one draw of sta
         lambda seed: noise.self_similarity((5, 9, 3), 12, seed),
         lambda x: np.mean([mean_cosine(part) for part in np.split(x[:17], [5, 14])]),
     ),
-    "turns": (lambda seed: noise.path_shape(5, 12, seed)[0], lambda x: paths(x)[0]),
-    "ends": (lambda seed: noise.path_shape(5, 12, seed)[1], lambda x: paths(x)[1]),
+    "turns": (lambda seed: noise.path_shape(2, 12, seed)[0], lambda x: paths(x)[0]),
+    "ends": (lambda seed: noise.path_shape(2, 12, seed)[1], lambda x: paths(x)[1]),
     "subspaces": (lambda seed: noise.subspaces(12, 3, seed), lambda x: norm(subspace_angles(x[:3].T, x[3:6].T))),
 }
 

@@ -18,6 +18,7 @@ from reporter.geometry.statistics import (
     half_way,
     kendall,
     near_perfect,
+    passage,
     ranks,
     rests,
     spearman,
@@ -208,4 +209,6 @@ def test_noise_has_no_change_and_there_and_back_is_no_single_passage():
     changes = [half_way(values, ERRORS) is not None or turn(values, ERRORS) is not None for values in series]
     assert np.mean(changes) <= 0.09  # half-way and turns at 5 % each
     assert np.mean([rests(values, ERRORS) > 0 for values in series]) <= 0.07
+    assert passage(np.eye(4, dtype=bool)[0], np.zeros(4, dtype=bool)) == (0, 3)
+    assert passage(np.eye(4, dtype=bool)[2], np.eye(4, dtype=bool)[2]) is None
     assert rests(np.ones(4), np.zeros(4)) == 0 and half_way(np.ones(4), np.zeros(4)) is None
