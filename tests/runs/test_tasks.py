@@ -15,6 +15,7 @@ from reporter.forward.kept import Amount, Parts
 from reporter.forward.observed import KINDS
 from reporter.forward.passes import ReadyPass
 from reporter.models.load import load
+from reporter.runs.cache import entries
 from reporter.runs.planner import plan_study
 from reporter.runs.tasks import Worker, parse_share, share
 
@@ -65,6 +66,8 @@ def test_shares_in_any_order_and_twice_give_the_numbers_of_one_process(
     assert outcome.failed == 0, log
     assert of_one_process.frame(NUMBERS).equals(store.frame(NUMBERS))
     assert of_one_process.records(MODELS) == store.records(MODELS)
+    store.path.unlink()  # what the cache holds has its name without the database, too
+    assert ("pass", "dec final × nested") in {(entry.kind, entry.of) for entry in entries(out, store)}
 
 
 def test_processes_of_one_machine_leave_nothing_to_the_run(study, run, store, forget):
