@@ -211,8 +211,7 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ("metrics: [{convergence: »5}]", "metrics[0].convergence: mapping of options … got the number 5"),
         ("metrics: [»{intrinsic_dimension: {}, sample: 5}]", "metrics[0]: {name: {option: value}}, got … with 2 keys"),
         (
-            "metrics: [anisotropy]\nclaims:\n  d:\n    says: x\n"
-            "    differ: {metric: anisotropy.mean_cosine, is: above, a: {corpus: c}, b: {models: »false}}",
+            "claims: {d: {says: x, differ: {metric: anisotropy.a, is: above, a: {corpus: c}, b: {models: »false}}}}",
             "claims.d.differ.b.models: expected a name or a list of names, got false",
         ),
         (

@@ -48,13 +48,14 @@ def test_every_mean_over_layers_leaves_out_what_is_fixed(world):
     assert sorted(set(drawn.loc[drawn["layer"].notna(), "value"])) == [0.2, 0.4, 1.0], "a layer can be chosen still"
 
 
-@pytest.mark.parametrize(("at", "verdict"), [("at: 1, within: 0.05", "failed"), ("at: 1", "failed"),
-                                             ("at: 0.95, within: 0.1", "supported")])  # fmt: skip
-def test_a_peak_where_the_value_is_fixed_says_nothing(world, at, verdict):
+def test_a_peak_where_the_value_is_fixed_says_nothing(world):
     world.put("bert", "convergence.similarity", [*X[:-1] ** 2, 1.0], 0.001)
-    found = world.judge_one(f"shape: {{{MEASURE}, models: bert, is: peak-at, {at}}}")
-    assert found.verdict == verdict
-    assert verdict == "supported" or "by definition, so a peak at 1 says nothing" in found.detail["reason"]
+    peak = f"shape: {{{MEASURE}, models: bert, is: peak-at, at:"
+    found = world.judge(
+        f"a, failed: {peak} 1, within: 0.05}}\nb, failed: {peak} 1}}\nc, supported: {peak} 0.95, within: 0.1}}"
+    )
+    for name in "ab":
+        assert "by definition, so a peak at 1 says nothing" in found[name].detail["reason"]
 
 
 def test_an_effect_below_rounding_or_below_the_smallest_that_counts_is_none(world):
@@ -71,25 +72,21 @@ def test_an_effect_below_rounding_or_below_the_smallest_that_counts_is_none(worl
 
 
 def test_copies_count_once_and_relatives_as_one_and_models_that_do_not_differ_are_no_sample(world):
-    for name in ("a", "b", "c"):
-        world.put(name, "anisotropy.top_variance_share", BELL, None)
-    hill = "c, inconclusive: shape: {metric: anisotropy.top_variance_share, is: rise-then-fall}"
-    world.judge(hill, models="a, b, c")
-    rng = np.random.default_rng(3)
-    own = BELL + 0.001 * rng.normal(size=13)
-    for name in ("a", "b", "c"):
-        world.put(name, "anisotropy.top_variance_share", own + 1e-4 * rng.normal(size=13), None)
-    claim = "c: shape: {metric: anisotropy.top_variance_share, is: bell}"
-    found = world.judge(claim, models="a, b, c")["c"]
-    assert found.verdict == "supported", "of three independent models it is"
-    for name in ("a", "b", "c"):
-        world.put_model(name, fingerprint=name, base=None if name == "a" else "a")
-    found = world.judge(claim, models="a, b, c")["c"]
+    def judged(profiles, fingerprints="abc", base=None, shape="bell"):
+        for name, profile, weights in zip("abc", profiles, fingerprints, strict=True):
+            world.put(name, "anisotropy.top_variance_share", profile, None)
+            world.put_model(name, fingerprint=weights, base=base if name != base else None)
+        claim = f"shape: {{metric: anisotropy.top_variance_share, is: {shape}}}"
+        return world.judge_one(claim, models="a, b, c")
+
+    assert judged([BELL] * 3, shape="rise-then-fall").verdict == "inconclusive"
+    alike = BELL + 1e-3 * np.random.default_rng(3).normal(size=13)
+    alike = alike + 1e-4 * np.random.default_rng(4).normal(size=(3, 13))
+    assert judged(alike).verdict == "supported", "of three independent models it is"
+    found = judged(alike, base="a")
     assert (found.verdict, found.p) == ("inconclusive", None)
     assert "a, b, c have a common origin and count as one model" in found.detail["notes"]
-    for name in ("a", "b", "c"):
-        world.put_model(name, fingerprint="x" if name != "c" else "y", base=None)
-    found = world.judge(claim, models="a, b, c")["c"]
+    found = judged(alike, "xxy")
     assert found.verdict == "inconclusive" and "there are 2 independent models" in found.detail["reason"]
     assert "b has the same weights as a and is not counted again" in found.detail["notes"]
 

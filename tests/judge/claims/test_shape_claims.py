@@ -69,10 +69,8 @@ def test_one_significant_fall_refutes_increasing_but_not_one_within_the_toleranc
 def test_noise_that_may_hide_the_shape_is_inconclusive_and_an_interval_without_width_is_none(world):
     for model, error in (("bert", 0.5), ("gpt2", 0.01)):
         world.put(model, COSINE, BELL, error)
-    detail = world.judge(
-        f"""a, inconclusive: shape: {{{MEASURE}, models: bert, is: bell}}
-        b, supported: shape: {{{MEASURE}, models: gpt2, is: bell}}"""
-    )["a"].detail
+    bell = f"shape: {{{MEASURE}, is: bell, models:"
+    detail = world.judge(f"a, inconclusive: {bell} bert}}\nb, supported: {bell} gpt2}}")["a"].detail
     assert "do not decide" in detail["reason"] and "times as many texts" in detail["power"]
     world.put("bert", COSINE, BELL, 0.0)
     verdict = world.judge_one(f"shape: {{{MEASURE}, models: bert, is: bell}}")
@@ -112,11 +110,9 @@ def test_models_of_different_depth_share_an_axis(world):
 def test_a_claim_must_hold_on_every_corpus(world):
     world.put("bert", COSINE, BELL)
     world.put("bert", COSINE, np.full(13, 0.5), corpus="tweets")
-    detail = world.judge(
-        f"""both, inconclusive: shape: {{{MEASURE}, models: bert, is: bell}}
-        wiki, supported: shape: {{{MEASURE}, models: bert, is: bell, corpus: wiki}}""",
-        corpora="wiki, tweets",
-    )["both"].detail
+    bell = f"shape: {{{MEASURE}, models: bert, is: bell"
+    claims = f"both, inconclusive: {bell}}}\nwiki, supported: {bell}, corpus: wiki}}"
+    detail = world.judge(claims, corpora="wiki, tweets")["both"].detail
     assert [row["verdict"] for row in detail["evidence"]] == ["supported", "inconclusive"]
     assert "the claim must hold on each of 2 corpora: wiki, tweets" in detail["notes"]
 
