@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -65,6 +65,22 @@ def once(tmp_path_factory):
         return folder
 
     return made
+
+
+@pytest.fixture(scope="session")
+def bare_runs():
+    """Return a context in which runs leave out reports and findings and, unless they are wanted, answers."""
+
+    @contextmanager
+    def context(answers=False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("reporter.runs.runner._report", lambda *_: ())
+            patch.setattr("reporter.runs.whole.write_findings", lambda *_: 0)
+            if not answers:
+                patch.setattr("reporter.runs.whole.write_answers", lambda *_: None)
+            yield
+
+    return context
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,6 @@ from reporter.app.docs.reference import tables_of
 from reporter.core.errors import ReporterError, UsageError
 from reporter.metrics._intervals import METHODS
 from reporter.metrics.base import catalogue
-from reporter.runs.studies import forget_plugins
 
 GOOD = "study: good\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
 BAD = "study: bad\nmodels: {m: {hub: gpt2, dtyp: auto}}\n"
@@ -397,17 +396,6 @@ def test_a_metric_is_explained_in_full(call, name):
             "divergence": "layer_metrics",
         }  # its numbers are a model's own, those of its base being what they are about
         assert own.get(name, "layer_pairs" if "models" in metric.between.of else "differences") in names
-
-
-def test_metrics_knows_the_plug_ins_of_a_study(call):
-    assert call("metrics", "--new", "mine").exit_code == 0
-    Path("study.yaml").write_text("study: s\nmodels: {m: {path: m}}\nplugins: [mine.py]\n", "utf-8")
-    assert call("metrics", "mine").exit_code == 2
-    try:
-        result = call("metrics", "mine", "--study", "study.yaml")
-    finally:
-        forget_plugins()
-    assert result.exit_code == 0 and result.stdout.startswith("mine:")
 
 
 def test_init_writes_a_study_that_validates_and_markup_in_a_study_is_printed_as_it_is(call):

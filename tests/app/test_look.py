@@ -31,10 +31,9 @@ def models(once):
 
 
 @pytest.fixture
-def bare(monkeypatch):
-    """Leave out the report and the findings of a run, which no card shows."""
-    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
-    monkeypatch.setattr("reporter.runs.whole.write_findings", lambda *_: 0)
+def bare(bare_runs):
+    with bare_runs(answers=True):
+        yield
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def everywhere(language):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory, bare_runs):
     """A folder with a study and its results."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "study.yaml").write_text(textwrap.dedent(STUDY), "utf-8")
@@ -56,8 +56,7 @@ def place(tmp_path_factory):
     )
     with contextlib.chdir(folder):
         reporter.run("study.yaml")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("reporter.runs.runner._report", lambda *_: ())
+        with bare_runs():
             reporter.run("other.yaml")
     return folder
 
@@ -132,10 +131,8 @@ def test_every_page_that_is_promised_is_there():
         ("tune-against-base", ["tuned against base, on news", "a different seed would explain"]),
     ],
 )
-def test_a_guide_is_followed(tmp_path, monkeypatch, page, says):
+def test_a_guide_is_followed(tmp_path, monkeypatch, bare_runs, page, says):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
-    monkeypatch.setattr("reporter.runs.whole.write_findings", lambda *_: 0)
     for name, text in re.findall(r"[Mm]ake the file `([^`]+)`.*?^```\w+\n(.*?)^```", PAGES[page], re.M | re.S):
         Path(name).write_text(text, "utf-8")
     rows = [
@@ -144,7 +141,8 @@ def test_a_guide_is_followed(tmp_path, monkeypatch, page, says):
     Path("reviews.tsv").write_text("\n".join(["text\tlabel", *rows]), "utf-8")
     printed = ""
     for command in "".join(blocks(page, "sh")).strip().splitlines():
-        done = CliRunner().invoke(app, shlex.split(command)[1:], prog_name="reporter")
+        with bare_runs(answers=True):
+            done = CliRunner().invoke(app, shlex.split(command)[1:], prog_name="reporter")
         assert done.exit_code == 0, done.output
         printed += done.output
     assert all(words in printed for words in says)

@@ -1,9 +1,11 @@
 """What other tools read of what was written for them; each test needs that tool, and is skipped where it is absent."""
 
 import contextlib
+import json
 import sys
 import warnings
 from itertools import groupby
+from pathlib import Path
 from types import SimpleNamespace
 
 import altair
@@ -28,11 +30,9 @@ TAG = "c/words/anisotropy.top_variance_share/layer 01"
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory, bare_runs):
     folder = tmp_path_factory.mktemp("integrations")
-    with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.runs.runner._report", lambda *_: ())
-        patch.setattr("reporter.runs.whole.write_findings", lambda *_: 0)
+    with contextlib.chdir(folder), bare_runs():
         reporter.run(STUDY)
     return folder
 
@@ -186,15 +186,23 @@ def test_a_study_or_a_tool_that_is_not_there_is_one_line(place, monkeypatch, stu
 
 def test_a_new_metric_runs_as_it_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["metrics", "--new", "drift"], prog_name="reporter")
+
+    def metrics(*arguments):
+        return CliRunner().invoke(app, ["metrics", *arguments], prog_name="reporter")
+
+    done = metrics("--new", "drift")
     assert done.exit_code == 0
     assert all(way in done.output for way in ('entry-points."reporter.metrics"', "plugins: [drift.py]"))
     study = {"study": "new", "plugins": ["drift.py"], "metrics": ["drift"], "models": STUDY["models"]}
+    study["corpora"] = STUDY["corpora"]
+    Path("study.yaml").write_text(json.dumps(study), "utf-8")
+    assert metrics("drift").exit_code == 2, "it is a metric of its study alone"
     try:
-        found = reporter.validate(study | {"corpora": STUDY["corpora"]})
-        assert [metric.name for metric in found.study.metrics] == ["drift"]
+        shown = metrics("drift", "--study", "study.yaml")
+        assert shown.exit_code == 0 and shown.stdout.startswith("drift:")
+        assert [metric.name for metric in reporter.validate(study).study.metrics] == ["drift"]
         for name, says in (("drift", "exists already"), ("loss", "exists already"), ("a b", "name of a metric; use")):
-            done = CliRunner().invoke(app, ["metrics", "--new", name], prog_name="reporter")
+            done = metrics("--new", name)
             assert done.exit_code == 2 and says in done.output
     finally:
         forget_plugins()

@@ -50,7 +50,7 @@ def here(folder, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def measured(tmp_path_factory):
+def measured(tmp_path_factory, bare_runs):
     """Return a run's results, and the arguments of ``measure`` for the states of each of its models."""
     import torch
 
@@ -60,8 +60,7 @@ def measured(tmp_path_factory):
     from reporter.texts.tokens import Shard, tokenise
 
     out = tmp_path_factory.mktemp("own")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.runs.runner._report", lambda *_: ())
+    with bare_runs():
         results = reporter.run(OWN, out)
     plan = plan_study(study_of(OWN), out)
     texts = plan.texts["c"]

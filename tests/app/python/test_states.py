@@ -40,9 +40,8 @@ def study(measured, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def results(measured, study):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.runs.runner._report", lambda *_: ())
+def results(measured, study, bare_runs):
+    with bare_runs():
         return reporter.run(study, measured[0].folder, only=["given-encoder", "given-decoder", "decoder", "c"])
 
 
@@ -103,7 +102,7 @@ BREAK = {
 }
 
 
-def test_broken_files_and_those_that_are_not_there_fail_and_say_why(study, tmp_path, monkeypatch):
+def test_broken_files_and_those_that_are_not_there_fail_and_say_why(study, tmp_path, bare_runs):
     for name, (damage, _) in BREAK.items():
         content = load_file(study["models"]["given-decoder"]["states"]["c"])
         damage(content)
@@ -113,8 +112,8 @@ def test_broken_files_and_those_that_are_not_there_fail_and_say_why(study, tmp_p
     names = ("gone", "plain", *BREAK)
     models = {name: {"states": {"c": str(tmp_path / f"{name}.safetensors")}} for name in names}
     broken = {"study": "broken", "models": models, "metrics": ["anisotropy"], "corpora": OWN["corpora"]}
-    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
-    done = reporter.run(broken, tmp_path / "results")
+    with bare_runs():
+        done = reporter.run(broken, tmp_path / "results")
     assert set(done.models["status"]) <= {"failed"}
     errors = dict(zip(done.cells["model"], done.cells["error"], strict=True))
     assert "cannot read" in errors["gone"] and "as safetensors" in errors["plain"]

@@ -36,32 +36,34 @@ def write_study(folder, text, texts):
     (folder / "tiny.yaml").write_text(text.replace("texts.txt", str(folder / "texts.txt")), "utf-8")
 
 
-def compute(path, out):
-    """Run a study without its report, answers and findings, which nobody reads here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.runs.runner._report", lambda *_: ())
-        patch.setattr("reporter.runs.whole.write_answers", lambda *_: None)
-        patch.setattr("reporter.runs.whole.write_findings", lambda *_: 0)
-        outcome = run_studies([load_study(path, offer())], out, progress=Progress(io.StringIO()))
-    assert outcome.failed == 0
+@pytest.fixture(scope="session")
+def run(bare_runs):
+    """Return a function that runs a study."""
+
+    def compute(path, out):
+        with bare_runs():
+            outcome = run_studies([load_study(path, offer())], out, progress=Progress(io.StringIO()))
+        assert outcome.failed == 0
+
+    return compute
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory):
+def finished(tmp_path_factory, run):
     """A folder with a study, ``tiny.yaml``, and its results."""
     folder = tmp_path_factory.mktemp("finished")
     write_study(folder, STUDY, 36)
-    compute(folder / "tiny.yaml", folder / "results")
+    run(folder / "tiny.yaml", folder / "results")
     return folder
 
 
 @pytest.fixture(scope="session")
-def small(tmp_path_factory):
+def small(tmp_path_factory, run):
     """A folder with a study of few texts and one metric, ``tiny.yaml``, and its results."""
     folder = tmp_path_factory.mktemp("small")
     head, _, _ = STUDY.partition("metrics:")
     write_study(folder, f"{head}metrics: [motion]\nviews: [words]\nrun: {{precision: float32}}\n", 4)
-    compute(folder / "tiny.yaml", folder / "results")
+    run(folder / "tiny.yaml", folder / "results")
     return folder
 
 
@@ -86,21 +88,15 @@ run: {precision: float32}
 
 
 @pytest.fixture(scope="session")
-def based(tmp_path_factory):
+def based(tmp_path_factory, run):
     """A folder with a study of models and their base, ``tiny.yaml``, and its results."""
     folder = tmp_path_factory.mktemp("based")
     write_study(folder, BASED, 30)
     lines = list(dict.fromkeys(record.text for record in grammar_texts(90, (5, 14), 1)))[:48]
     rows = [f"{a}\t{b}\t{number % 7}" for number, (a, b) in enumerate(zip(lines[::2], lines[1::2], strict=True))]
     (folder / "pairs.tsv").write_text("\n".join(["text\tpartner\tscore", *rows]), "utf-8")
-    compute(folder / "tiny.yaml", folder / "results")
+    run(folder / "tiny.yaml", folder / "results")
     return folder
-
-
-@pytest.fixture
-def run():
-    """Return the function that runs a study, for those of a test's own."""
-    return compute
 
 
 @pytest.fixture
