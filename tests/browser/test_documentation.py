@@ -14,13 +14,8 @@ from reporter.metrics.base import catalogue
 from reporter.store.schema import tables
 
 
-@pytest.fixture(scope="session")
-def site(documentation):
-    return documentation
-
-
-def test_every_link_leads_somewhere_and_nothing_comes_from_elsewhere(site):
-    pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
+def test_every_link_leads_somewhere_and_nothing_comes_from_elsewhere(documentation):
+    pages = {path: path.read_text("utf-8") for path in documentation.rglob("*.html")}
     anchors = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
     lost = []
     for path, text in pages.items():
@@ -31,34 +26,36 @@ def test_every_link_leads_somewhere_and_nothing_comes_from_elsewhere(site):
             file, _, anchor = unescape(link).partition("#")
             to = (path.parent / unquote(file.split("?")[0])).resolve() if file else path
             if not to.is_file() or (anchor and to.suffix == ".html" and unquote(anchor) not in anchors[to]):
-                lost.append(f"{path.relative_to(site)}: {link}")
+                lost.append(f"{path.relative_to(documentation)}: {link}")
     assert not lost, "\n".join(lost)
 
 
-def test_every_page_has_a_twin_in_plain_markdown_and_an_entry_in_llms_txt(site):
-    index = (site / "llms.txt").read_text("utf-8")
+def test_every_page_has_a_twin_in_plain_markdown_and_an_entry_in_llms_txt(documentation):
+    index = (documentation / "llms.txt").read_text("utf-8")
     assert re.match(r"# reporter\n\n> \S.*\n\n## \w", index)
     listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\): \S.*$", index, re.MULTILINE)
-    twins = {path.relative_to(site).as_posix(): path.read_text("utf-8") for path in site.rglob("*.md")}
-    pages = {path.relative_to(site).with_suffix(".md").as_posix() for path in site.rglob("*.html")}
+    twins = {
+        path.relative_to(documentation).as_posix(): path.read_text("utf-8") for path in documentation.rglob("*.md")
+    }
+    pages = {path.relative_to(documentation).with_suffix(".md").as_posix() for path in documentation.rglob("*.html")}
     assert len(set(listed)) == len(listed) and {*listed, "index.md"} == set(twins) == pages - {"search.md"}
     for name, text in twins.items():
         outside = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
         assert text.startswith("# ") and not re.search(r"^```\{|^\([^\s()]+\)=$|^: ", outside, re.MULTILINE), name
         for link in re.findall(r"\]\(([^)\s#:]+)(?:#[^)]*)?\)", outside):
-            assert ((site / name).parent / link).is_file(), f"{name}: {link}"
+            assert ((documentation / name).parent / link).is_file(), f"{name}: {link}"
     assert "intrinsic_dimension.twonn" in twins["metrics/intrinsic_dimension.md"].replace("\\", "")
     assert "### reporter.run\n" in twins["python-names.md"]
 
 
-def test_every_number_table_and_key_has_its_place(site):
+def test_every_number_table_and_key_has_its_place(documentation):
     for room, found in (("metrics", catalogue()), ("analyses", analyses())):
         for name, one in found.items():
-            text = (site / room / f"{name}.html").read_text("utf-8")
+            text = (documentation / room / f"{name}.html").read_text("utf-8")
             for statistic in one.statistics:
                 assert f"{name}.{statistic.name}</" in text or f"{name}.{statistic.name}<" in text
             assert text.count("Definition</strong>") == len(one.statistics)
-    text = (site / "tables.html").read_text("utf-8")
+    text = (documentation / "tables.html").read_text("utf-8")
     for name, table in tables().items():
         assert f'id="table-{name.replace("_", "-")}"' in text, name
         assert all(f">{column.name}</span>" in text for column in table.columns)
@@ -91,8 +88,8 @@ def test_without_sphinx_it_says_what_to_install(tmp_path, monkeypatch):
 
 
 @pytest.mark.browser
-def test_a_search_from_disk_finds_a_metric(site, tab):
-    tab.open(site / "search.html", query="?q=twonn")
+def test_a_search_from_disk_finds_a_metric(documentation, tab):
+    tab.open(documentation / "search.html", query="?q=twonn")
     tab.until("return document.querySelectorAll('#search-results li a').length > 0")
     links = tab.run("return [...document.querySelectorAll('#search-results li a')].map(one => one.href)")
     assert any("metrics/intrinsic_dimension.html" in link for link in links)

@@ -51,6 +51,8 @@ PAGES = {
 }
 
 LONG = pytest.mark.nightly
+# one page of each template that is not too long
+DAILY = [("explored", "tokens"), *(("exhibited", name) for name in ("index", "layers", "training", "method"))]
 
 PATIENCE = 300  # seconds, of a script that uses some hundred controls on a machine that does other work
 WATCH = """
@@ -195,7 +197,7 @@ def test_a_page_that_lets_a_payload_act_is_noticed(tab, tmp_path):
 @pytest.mark.parametrize(
     ("study", "name"),
     [
-        pytest.param(study, name, marks=LONG if study == "whole" or name in ("weights", "texts") else ())
+        pytest.param(study, name, marks=LONG if (study, name) not in DAILY else ())
         for study, names in PAGES.items()
         for name in names
     ],

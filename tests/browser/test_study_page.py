@@ -345,7 +345,7 @@ def test_evidence_opens_by_keyboard_and_its_sql_is_copied(whole, reports):
 def test_profiles_switch_to_the_states_after_attention_and_null_baselines_are_hidden_everywhere(whole, reports):
     before = marks(whole)
     hollow = f"return document.querySelectorAll('{FIGURE} .mark-symbol path[fill=transparent]').length"
-    assert whole.run(hollow) == 6, "one for each model after the final norm"
+    assert whole.run(hollow) == 5, "one for each model after the final norm"
     assert any("after the final norm" in label for label in before)
     after = change(whole, whole.click, "#baselines")
     assert any("random-init" in label for label in before) and not any("random-init" in label for label in after)

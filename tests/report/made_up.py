@@ -216,7 +216,8 @@ def fill_exhibited(path, study="exhibited"):
 
 def fill_all(path, **whole):
     """Write ``whole`` with claims, findings, texts, answers; ``explored``, ``exhibited``, and a hostile ``made-up``."""
-    store = fill_whole(path, **{"metrics_of_all_corpora": ("anisotropy", "convergence"), "ranks": 24} | whole)
+    fewer = {"models": (*WHOLE[:3], *WHOLE[4:]), "metrics_of_all_corpora": ("anisotropy", "convergence"), "ranks": 24}
+    store = fill_whole(path, **fewer | whole)
     fill_claims(store, "whole")
     fill_findings(store, "whole")
     fill_texts(store, "whole", TEXTS)
