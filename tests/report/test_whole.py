@@ -81,7 +81,7 @@ def test_only_a_profile_has_other_sites_and_it_keeps_them_out_of_means(rows, con
     keys, training = ["model", "corpus", "view", "step"], rows(TRAINING, **SHARE)
     means = training[training["layer"].isna() & training["step"].notna()].set_index(keys)["value"].sort_index()
     path = profile[profile["site"].isin(["embedding", "block"]) & profile["step"].notna()]
-    pd.testing.assert_series_equal(means, path.groupby(keys)["value"].mean(), check_dtype=False)
+    pd.testing.assert_series_equal(means, path.groupby(keys)["value"].mean(), check_index_type=False)
 
 
 def test_what_differs_in_kind_between_roles_has_panels_of_its_own_over_training(rows):
