@@ -32,7 +32,7 @@ from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts,
 from reporter.metrics.analysis import Context, analysis, texts_share
 from reporter.metrics.base import Share, Size, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
+from reporter.spec.part import AsTuple, Name, Part, wrong
 from reporter.spec.problems import show
 
 if TYPE_CHECKING:
@@ -141,10 +141,10 @@ def _cloud(value: Any) -> Any:
     if isinstance(value, dict) and isinstance(value.get("corpora"), list):
         corpora = value["corpora"]
         if len(corpora) < 2:
-            raise failure(Complaint(f"needs two or more corpora, got {show(corpora)}"))
+            raise wrong(f"needs two or more corpora, got {show(corpora)}")
         for place, name in enumerate(corpora):
             if name in corpora[:place]:
-                raise failure(Complaint(f"'{name}' is listed twice", ("corpora", place)))
+                raise wrong(f"'{name}' is listed twice", "corpora", place)
     return value
 
 

@@ -26,7 +26,7 @@ from reporter.metrics._items import Point, points, stream
 from reporter.metrics.analysis import POOLED, SAME_TOKEN, Context, analysis
 from reporter.metrics.base import Cosine, Size, Value
 from reporter.spec.offer import Section
-from reporter.spec.part import Complaint, Prose, failure
+from reporter.spec.part import Prose, wrong
 from reporter.spec.problems import show
 
 if TYPE_CHECKING:
@@ -154,15 +154,13 @@ def _texts_of(value: Any) -> Any:
         try:
             texts = expand(value)
         except ValueError as problem:
-            raise failure(Complaint(str(problem))) from None
+            raise wrong(str(problem)) from None
     elif isinstance(value, list):
         texts = tuple(value)
     else:
-        raise failure(
-            Complaint(f"expected a pattern such as '{{Hello|Hi}} there' or a list of texts, got {show(value)}")
-        )
+        raise wrong(f"expected a pattern such as '{{Hello|Hi}} there' or a list of texts, got {show(value)}")
     if len(texts) < 2 or len(texts) > MOST_TEXTS:
-        raise failure(Complaint(f"a group needs 2 to {MOST_TEXTS:,} texts, got {len(texts)}"))
+        raise wrong(f"a group needs 2 to {MOST_TEXTS:,} texts, got {len(texts)}")
     return texts
 
 

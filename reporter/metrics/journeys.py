@@ -16,7 +16,7 @@ from reporter.metrics._items import Point
 from reporter.metrics.analysis import Context, analysis
 from reporter.metrics.base import Statistic
 from reporter.spec.offer import Section
-from reporter.spec.part import AsTuple, Complaint, Part, Prose, failure
+from reporter.spec.part import AsTuple, Part, Prose, wrong
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,9 +198,9 @@ class JourneySpec(Part):
     @model_validator(mode="after")
     def _one_text_or_several(self) -> JourneySpec:
         if self.text is not None and self.texts:
-            raise failure(Complaint("'text' and 'texts' exclude each other; keep only one key", ("texts",), "key"))
+            raise wrong("'text' and 'texts' exclude each other; keep only one key", "texts", anchor="key")
         if self.text is None and not self.texts:
-            raise failure(Complaint("has no text; add 'text', or 'texts' for several texts", (), "parent"))
+            raise wrong("has no text; add 'text', or 'texts' for several texts", anchor="parent")
         return self
 
     @property

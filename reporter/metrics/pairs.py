@@ -29,7 +29,7 @@ from reporter.metrics._items import LISTS, MOST_POINTS, Point, evenly, label, re
 from reporter.metrics.analysis import POOLED, SAME_TOKEN, Context, analysis
 from reporter.metrics.base import Statistic, Value
 from reporter.spec.offer import Section
-from reporter.spec.part import AsPath, Complaint, Name, Part, Prose, failure, one_of, two
+from reporter.spec.part import AsPath, Name, Part, Prose, one_of, two, wrong
 from reporter.spec.problems import show
 
 if TYPE_CHECKING:
@@ -184,9 +184,9 @@ CHARTS = (CONCEPTS, PAIR_POINTS, DIRECTIONS)
 def _as_tuple(value: Any) -> Any:
     if isinstance(value, list | tuple):
         if len(value) < 2:
-            raise failure(Complaint(f"a concept needs at least 2 pairs, got {len(value)}"))
+            raise wrong(f"a concept needs at least 2 pairs, got {len(value)}")
         return tuple(value)
-    raise failure(Complaint(f"expected a list of pairs such as [[She left., He left.], …], got {show(value)}"))
+    raise wrong(f"expected a list of pairs such as [[She left., He left.], …], got {show(value)}")
 
 
 TextPair = Annotated[tuple[Prose, Prose], two("texts, [first, second]")]

@@ -31,7 +31,7 @@ from reporter.metrics._items import LISTS, Point, points, read_list, readable, s
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
 from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsTuple, Complaint, InheritedText, Name, Part, Prose, failure, one_of
+from reporter.spec.part import AsTuple, InheritedText, Name, Part, Prose, one_of, wrong
 from reporter.spec.problems import show
 
 if TYPE_CHECKING:
@@ -151,9 +151,9 @@ def _classes(value: Any) -> Any:
     if isinstance(value, dict):
         for name, words in value.items():
             if not isinstance(words, list | tuple) or len(words) < 2:
-                raise failure(Complaint(f"expected a list of two or more words, got {show(words)}", (name,)))
+                raise wrong(f"expected a list of two or more words, got {show(words)}", name)
         if len(value) < 2:
-            raise failure(Complaint("needs two or more classes, each with its words"))
+            raise wrong("needs two or more classes, each with its words")
         return value
     if isinstance(value, str):
         if value == "shipped":
@@ -161,11 +161,7 @@ def _classes(value: Any) -> Any:
         return Path(value.as_path() if isinstance(value, InheritedText) else value)
     if isinstance(value, Path):
         return value
-    raise failure(
-        Complaint(
-            f"expected 'shipped', a YAML file, or classes such as {{noun: [cat, …], verb: […]}}, got {show(value)}"
-        )
-    )
+    raise wrong(f"expected 'shipped', a YAML file, or classes such as {{noun: [cat, …], verb: […]}}, got {show(value)}")
 
 
 class WordsProbe(_Probe):

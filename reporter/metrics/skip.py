@@ -24,7 +24,7 @@ from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analysis
 from reporter.metrics.base import Cosine, Size, Statistic, Value, undefined
 from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsTuple, Complaint, Name, Part, failure, no_repeats
+from reporter.spec.part import AsTuple, Name, Part, no_repeats, wrong
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,7 +43,7 @@ PROPOSALS = 3  # sets that angle and influence propose for each number of blocks
 def _positive(blocks: tuple[int, ...]) -> tuple[int, ...]:
     for place, many in enumerate(blocks):
         if many < 1:
-            raise failure(Complaint(f"expected a number of blocks of at least 1, got {many}", (place,)))
+            raise wrong(f"expected a number of blocks of at least 1, got {many}", place)
     return blocks
 
 

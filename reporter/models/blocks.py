@@ -251,8 +251,7 @@ def _nothing_fits(chains: dict[str, Blocks], count: int) -> str:
     if not chains:
         return (
             f"no blocks found: the model returns {count} hidden states, but has no list of modules that pass states "
-            "on; "
-            "reporter cannot measure it"
+            "on; reporter cannot measure it"
         )
     name, chain = max(chains.items(), key=lambda item: len(item[1].calls))
     reason = f"no blocks found: the {len(chain.calls)} modules {name} look like blocks"

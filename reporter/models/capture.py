@@ -67,8 +67,7 @@ def find_closing(seen: Trace, blocks: Blocks) -> Closing:
     if not any(same(last, x) for x in reached):
         raise ReporterError(
             "the last_hidden_state of the model is neither the output of its last block nor a norm or projection of "
-            "that "
-            "output; reporter cannot measure it"
+            "that output; reporter cannot measure it"
         )
     closing = Closing("final", last.shape[-1], _way_back(seen, blocks, last))
     return _tested(closing, h, last)

@@ -311,8 +311,7 @@ def load_states(checkpoint: Checkpoint, corpus: str, texts: int) -> SavedStates:
     if given.text[-1] >= texts:
         raise ReporterError(
             f"{path} has states of text {given.text[-1]} (counted from 0), but corpus '{corpus}' has only {texts} "
-            "texts; "
-            "use the same texts"
+            "texts; use the same texts"
         )
     role = checkpoint.role or given.measured_role
     if role is None:
@@ -326,8 +325,7 @@ def _layers(states: Any) -> Sequence[Any]:
         if missing:
             raise UsageError(
                 f"states by layer need the keys 0…{len(states) - 1}, but {missing[0]} is missing; add it, or pass a "
-                "list "
-                "of matrices"
+                "list of matrices"
             )
         states = [states[layer] for layer in range(len(states))]
     if not isinstance(states, Sequence) and getattr(states, "ndim", 0) != 3:

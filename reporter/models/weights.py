@@ -79,9 +79,8 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartNa
     lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
     if lacking:
         raise ReporterError(
-            f"{folder} lacks weights that {CONFIG} asks for: {lacking}; use the {CONFIG} of these "
-            "weights, or save the model "
-            "again"
+            f"{folder} lacks weights that {CONFIG} asks for: {lacking}; use the {CONFIG} of these weights, or save the "
+            "model again"
         )
     return *measured, list(missing.values())
 
@@ -183,8 +182,7 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
     for name, shape, expected in sorted(info["mismatched_keys"]):
         raise ReporterError(
             f"{folder}: the weight {name} has the shape {tuple(shape)}, but {CONFIG} asks for {tuple(expected)}; use "
-            "the "
-            f"{CONFIG} of these weights"
+            f"the {CONFIG} of these weights"
         )
     weights = dict(model.named_parameters(remove_duplicate=False))
     layers = {re.sub(r"\.\d+\.", ".*.", name) for name in weights if re.search(r"\.\d+\.", name)}
@@ -205,8 +203,7 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
             what = "NaN" if torch.isnan(values).any() else "infinity"
             raise ReporterError(
                 f"{folder}: the weight {name} holds {what}. Training diverged, or the file is damaged; use another "
-                "checkpoint or "
-                "download it again"
+                "checkpoint or download it again"
             )
         anything = anything or bool(norm > 0)
     if weights and not anything:
@@ -414,8 +411,7 @@ def refuse_claims(config: Any, header: Header, folder: Path) -> None:
             if isinstance(claimed, int) and claimed > header.tensors:
                 raise ReporterError(
                     f"{folder}: {CONFIG} says {claimed:,} layers ({name}), but there are only {header.tensors:,} "
-                    "weights; "
-                    f"use the {CONFIG} of these weights"
+                    f"weights; use the {CONFIG} of these weights"
                 )
         for name in _WIDTHS:
             claimed = getattr(part, name, None)
@@ -442,8 +438,7 @@ def limited(folder: Path, minutes: float = LOADING_MINUTES) -> Iterator[None]:
     def late(number: int, frame: Any) -> None:
         raise ReporterError(
             f"loading took longer than {allowed:.3g} minutes, the limit for {size / 1e9:.3g} GB of weights; copy the "
-            "model "
-            f"to a faster disk, or check its {CONFIG}"
+            f"model to a faster disk, or check its {CONFIG}"
         )
 
     before = signal.signal(signal.SIGALRM, late)

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 from reporter.core.errors import hint
 from reporter.spec.corpora import NullBaseline, Site, View
 from reporter.spec.offer import ClaimForm, offer_of
-from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure, no_repeats, one_of
+from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure, no_repeats, one_of, wrong
 from reporter.spec.problems import show
 
 WITH_BASE = "with-base"
@@ -45,19 +45,17 @@ def _measure(value: str, info: ValidationInfo) -> str:
     """Return ``metric.statistic`` if there is such a statistic, as far as the validation context knows."""
     metric, dot, statistic = value.partition(".")
     if not (metric and dot and statistic):
-        message = f"expected a statistic such as convergence.rate (metric.statistic), got {show(value)}"
-        raise failure(Complaint(message))
+        raise wrong(f"expected a statistic such as convergence.rate (metric.statistic), got {show(value)}")
     offer = offer_of(info)
     statistics = offer.statistics
     names = dict.fromkeys([*offer.metrics, *statistics])
     if metric not in names:
-        raise failure(Complaint(f"unknown metric '{metric}'{hint(metric, list(names), 'metrics')}"))
+        raise wrong(f"unknown metric '{metric}'{hint(metric, list(names), 'metrics')}")
     if metric in statistics and statistic not in statistics[metric]:
         ending = hint(statistic, list(statistics[metric]), "its statistics")
-        raise failure(Complaint(f"metric '{metric}' has no statistic '{statistic}'{ending}"))
+        raise wrong(f"metric '{metric}' has no statistic '{statistic}'{ending}")
     if statistics.get(metric, {}).get(statistic) == "pair":
-        message = f"'{value}' is a number of two layers; use `value: {{sql: …}}` with the table layer_pairs"
-        raise failure(Complaint(message))
+        raise wrong(f"'{value}' is a number of two layers; use `value: {{sql: …}}` with the table layer_pairs")
     return value
 
 
@@ -76,7 +74,7 @@ Related = Annotated[str, AfterValidator(_related), Refers("statistic")]
 def _layer(value: Any) -> Any:
     if value == "last" or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
-    raise failure(Complaint(f"expected the number of a layer (0 is the embedding) or 'last', got {show(value)}"))
+    raise wrong(f"expected the number of a layer (0 is the embedding) or 'last', got {show(value)}")
 
 
 Layer = Annotated[
@@ -87,9 +85,9 @@ Layer = Annotated[
 def _names(value: Any) -> Any:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise failure(Complaint(f"expected a name or a list of names, got {show(value)}"))
+        raise wrong(f"expected a name or a list of names, got {show(value)}")
     if not names:
-        raise failure(Complaint("must not be empty"))
+        raise wrong("must not be empty")
     return no_repeats(tuple(names))
 
 
@@ -109,7 +107,7 @@ OneSite = Annotated[Site, Refers("site")]
 
 def _one_way_to_name_a_checkpoint(part: Any) -> Any:
     if part.checkpoint is not None and part.step is not None:
-        raise failure(Complaint("`checkpoint` and `step` cannot be combined; remove one of them", ("step",), "key"))
+        raise wrong("`checkpoint` and `step` cannot be combined; remove one of them", "step", anchor="key")
     return part
 
 
@@ -162,7 +160,7 @@ class MetricNumber(Part):
         for key in ("checkpoint", "step") if self.against else ():
             if getattr(self, key) is not None:
                 message = "cannot be combined with `against`, which compares the last checkpoints; remove one of them"
-                raise failure(Complaint(message, (key,), "key"))
+                raise wrong(message, key, anchor="key")
         return self
 
     @model_validator(mode="after")
@@ -170,8 +168,7 @@ class MetricNumber(Part):
         metric, _, statistic = self.metric.partition(".")
         per = offer_of(info).statistics.get(metric, {}).get(statistic)
         if per in ("layer", "step") and self.layer is None and self.site not in ("embedding", "final"):
-            message = f"'{self.metric}' is measured at every layer; add `layer: NUMBER` or `layer: last`"
-            raise failure(Complaint(message, ("metric",)))
+            raise wrong(f"'{self.metric}' is measured at every layer; add `layer: NUMBER` or `layer: last`", "metric")
         if of_whole_model(self.metric, info) and (complaints := no_layers(self, self.metric)):
             raise failure(complaints[0])
         return self
@@ -194,11 +191,10 @@ _read_number = one_of(NUMBERS, "{metric: convergence.rate, model: bert} or {sql:
 def _bound(value: Any, info: ValidationInfo) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if value - value != 0:  # infinite, or not a number
-            raise failure(Complaint(f"must be a finite number, got {value}"))
+            raise wrong(f"must be a finite number, got {value}")
         return float(value)
     if not isinstance(value, dict | MetricNumber | SqlNumber):
-        message = f"expected a number, {{metric: …}} or {{sql: …}}, got {show(value)}"
-        raise failure(Complaint(message))
+        raise wrong(f"expected a number, {{metric: …}} or {{sql: …}}, got {show(value)}")
     return _read_number(value, info)
 
 
@@ -215,7 +211,7 @@ Bound = Annotated[
 
 def _sentence(value: str) -> str:
     if not (folded := " ".join(value.split())):
-        raise failure(Complaint("must not be empty"))
+        raise wrong("must not be empty")
     return folded
 
 
@@ -240,8 +236,7 @@ def by_is_at_least(value: Any) -> Any:
     """Read ``by``, the name of ``at_least`` in older studies."""
     if isinstance(value, dict) and "by" in value:
         if "at_least" in value:
-            message = "`by` is the old name of `at_least`; remove `by`"
-            raise failure(Complaint(message, ("by",), "key"))
+            raise wrong("`by` is the old name of `at_least`; remove `by`", "by", anchor="key")
         return {("at_least" if key == "by" else key): item for key, item in value.items()}
     return value
 

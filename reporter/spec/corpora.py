@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from reporter.spec.offer import Reference
-from reporter.spec.part import LONGEST_NAME, AsTuple, Complaint, Name, Part, Text, failure, no_repeats
+from reporter.spec.part import LONGEST_NAME, AsTuple, Name, Part, Text, no_repeats, wrong
 from reporter.spec.recipes import share_name
 
 ALIKE = 1.25
@@ -59,20 +59,18 @@ class CorpusPart(Part):
     @model_validator(mode="after")
     def _windows_are_whole(self) -> CorpusPart:
         if self.stride is not None and self.window is None:
-            raise failure(Complaint("needs `window`; add `window: 512`, or remove `stride`", ("stride",)))
+            raise wrong("needs `window`; add `window: 512`, or remove `stride`", "stride")
         if self.window is not None and "max_tokens" in self.model_fields_set:
-            message = "cannot be combined with `window`, which reads whole texts; remove one of them"
-            raise failure(Complaint(message, ("max_tokens",)))
+            raise wrong("cannot be combined with `window`, which reads whole texts; remove one of them", "max_tokens")
         if self.window is not None and self.stride is not None and self.stride > self.window:
             message = f"must be at most `window` ({self.window}), since a larger stride skips tokens; got {self.stride}"
-            raise failure(Complaint(message, ("stride",)))
+            raise wrong(message, "stride")
         return self
 
     @model_validator(mode="after")
     def _some_length_is_left(self) -> CorpusPart:
         if self.max_words is not None and self.max_words < self.min_words:
-            message = f"must be at least `min_words` ({self.min_words}), got {self.max_words}"
-            raise failure(Complaint(message, ("max_words",)))
+            raise wrong(f"must be at least `min_words` ({self.min_words}), got {self.max_words}", "max_words")
         return self
 
 
@@ -113,10 +111,10 @@ class LabelledCorpus(CorpusPart):
         by_label = self.by and "only" in self.share_of("")
         for key, labels in (("only", self.only), ("by", by_label)):
             if labels and self.label is None:
-                raise failure(Complaint(f"needs labels; add `label: COLUMN`, or remove `{key}`", (key,)))
+                raise wrong(f"needs labels; add `label: COLUMN`, or remove `{key}`", key)
         for index, label in enumerate(self.by if by_label and self.only is not None else ()):
             if label not in self.only:  # type: ignore[operator]
-                raise failure(Complaint(f"'{label}' is not in `only`; add it there, or remove it here", ("by", index)))
+                raise wrong(f"'{label}' is not in `only`; add it there, or remove it here", "by", index)
         return self
 
 
@@ -142,7 +140,7 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
                 )
             if trouble:
                 problem = f"`by` adds a corpus named {trouble}"
-                raise failure(Complaint(problem, (name, "by", index)))
+                raise wrong(problem, name, "by", index)
             expanded[share_id] = share
     return expanded
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, Text, failure, one_of
+from reporter.spec.part import AsPath, AsTuple, Name, Part, Text, one_of, wrong
 from reporter.spec.problems import show
 from reporter.spec.recipes import AnyRecipe, Tuning
 
@@ -72,7 +72,7 @@ def _checkpoint_of(kind: type[_Revision] | type[_Folder]) -> BeforeValidator:
             message = (
                 f"expected a name in quotes or a mapping such as {{{key}: {example}, step: 512}}, got {show(value)}"
             )
-            raise failure(Complaint(message))
+            raise wrong(message)
         checked = kind.model_validate(value)
         name = str(getattr(checked, key))
         step = checked.step if checked.step is not None else step_of(name)
@@ -85,7 +85,7 @@ def _in_order(checkpoints: tuple[CheckpointSpec, ...]) -> tuple[CheckpointSpec, 
     names = [checkpoint.name for checkpoint in checkpoints]
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise failure(Complaint(f"checkpoint '{name}' is listed twice; remove one of them", (index,)))
+            raise wrong(f"checkpoint '{name}' is listed twice; remove one of them", index)
     if any(checkpoint.step is None for checkpoint in checkpoints):
         return checkpoints
     return tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0))
@@ -98,8 +98,8 @@ def _hub_id(value: str) -> str:
     if HUB_ID.fullmatch(value):
         return value
     if value.startswith((".", "/", "~")) or value.count("/") > 1 or "\\" in value:
-        raise failure(Complaint(f"{show(value)} is not a hub id; to name a folder, write {{path: {value}}}"))
-    raise failure(Complaint(f"expected a hub id such as 'bert-base-uncased' or 'owner/name', got {show(value)}"))
+        raise wrong(f"{show(value)} is not a hub id; to name a folder, write {{path: {value}}}")
+    raise wrong(f"expected a hub id such as 'bert-base-uncased' or 'owner/name', got {show(value)}")
 
 
 _PLACE = r"cpu|\d+"
@@ -107,7 +107,7 @@ _PLACE = r"cpu|\d+"
 
 def _place_for_weights(value: str) -> str:
     if not re.fullmatch(_PLACE, value):
-        raise failure(Complaint(f"expected 'cpu' or the number of a GPU in quotes, such as '0', got {show(value)}"))
+        raise wrong(f"expected 'cpu' or the number of a GPU in quotes, such as '0', got {show(value)}")
     return value
 
 
@@ -154,15 +154,13 @@ class _Weights(Part):
     def _split_as_it_was_saved(self) -> _Weights:
         for key in ("max_memory", "offload_folder"):
             if getattr(self, key) and self.device_map is None:
-                raise failure(
-                    Complaint(f"needs `device_map: auto`; add it to the model, or remove `{key}`", (key,), "key")
-                )
+                raise wrong(f"needs `device_map: auto`; add it to the model, or remove `{key}`", key, anchor="key")
         if self.device_map and self.adapter:
             message = (
                 "an adapter cannot be merged into a model that `device_map` splits. Merge it with PEFT, save the "
                 "result, and use that folder as `path`"
             )
-            raise failure(Complaint(message, ("adapter",), "key"))
+            raise wrong(message, "adapter", anchor="key")
         return self
 
 
@@ -214,7 +212,7 @@ class HubModel(_Weights, _Related, _Reading):
     def _one_way_to_name_revisions(self) -> HubModel:
         if self.revision is not None and self.checkpoints:
             message = "remove `revision`; it cannot be combined with `checkpoints`, which are revisions"
-            raise failure(Complaint(message, ("revision",), "key"))
+            raise wrong(message, "revision", anchor="key")
         return self
 
 
@@ -237,8 +235,7 @@ class PathModel(_Weights, _Related, _Reading):
         for index, checkpoint in enumerate(self.checkpoints):
             folder = PurePosixPath(checkpoint.name)
             if folder.is_absolute() or ".." in folder.parts:
-                message = f"must be a sub-folder of `path`, got {show(checkpoint.name)}"
-                raise failure(Complaint(message, ("checkpoints", index)))
+                raise wrong(f"must be a sub-folder of `path`, got {show(checkpoint.name)}", "checkpoints", index)
         return self
 
 
@@ -265,8 +262,7 @@ class RecipeModel(_Related, _Reading):
 
 def _read_states(value: Any) -> Any:
     if not isinstance(value, dict):
-        message = f"expected one file for each corpus, such as {{wiki: big-on-wiki.safetensors}}, got {show(value)}"
-        raise failure(Complaint(message))
+        raise wrong(f"expected one file for each corpus, such as {{wiki: big-on-wiki.safetensors}}, got {show(value)}")
     return value
 
 

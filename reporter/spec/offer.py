@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, SerializeAsAny, ValidationError, ValidationInfo
 
 from reporter.core.errors import hint
-from reporter.spec.part import Complaint, Name, Part, complaints_of, failure, join
+from reporter.spec.part import Complaint, Name, Part, complaints_of, failure, join, wrong
 from reporter.spec.problems import Location, show
 
 if TYPE_CHECKING:
@@ -171,10 +171,9 @@ def read_metrics(value: Any, info: ValidationInfo) -> Any:
     if value == "none":
         return ()
     if not isinstance(value, list | tuple):
-        message = f"expected 'all', 'none' or a list such as [convergence, motion], got {show(value)}"
-        raise failure(Complaint(message))
+        raise wrong(f"expected 'all', 'none' or a list such as [convergence, motion], got {show(value)}")
     if not value:
-        raise failure(Complaint("must not be empty; remove `metrics` to measure all, or write `metrics: none`"))
+        raise wrong("must not be empty; remove `metrics` to measure all, or write `metrics: none`")
     chosen: dict[str, MetricChoice] = {}
     complaints: list[Complaint] = []
     for index, item in enumerate(value):
@@ -210,19 +209,17 @@ def _read_choice(item: Any, catalogue: Catalogue) -> MetricChoice:
         name, options = next(iter(item.items()))
         return MetricChoice(name=name, options=_options(name, options, catalogue, (name,)))
     got = f"a mapping with {len(item)} keys" if isinstance(item, dict) else show(item)
-    message = f"expected the name of a metric or a mapping {{name: {{option: value}}}}, got {got}"
-    raise failure(Complaint(message))
+    raise wrong(f"expected the name of a metric or a mapping {{name: {{option: value}}}}, got {got}")
 
 
 def _options(name: str, given: Any, catalogue: Catalogue, location: tuple[str, ...]) -> BaseModel:
     if name not in catalogue:
-        message = f"unknown metric '{name}'{hint(name, list(catalogue), 'metrics')}"
-        raise failure(Complaint(message, location, "key"))
+        raise wrong(f"unknown metric '{name}'{hint(name, list(catalogue), 'metrics')}", *location, anchor="key")
     model = catalogue[name]
     if given is None:
         given = {}
     if not isinstance(given, dict):
-        raise failure(Complaint(f"expected a mapping of options such as {{sample: 512}}, got {show(given)}", location))
+        raise wrong(f"expected a mapping of options such as {{sample: 512}}, got {show(given)}", *location)
     try:
         # By way of JSON, in which strict means: no guessing, but a list will do for a tuple.
         return model.model_validate_json(json.dumps(given), strict=True)

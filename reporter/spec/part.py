@@ -45,6 +45,11 @@ def failure(*complaints: Complaint) -> ValidationError:
     return ValidationError.from_exception_data("study", [_details(complaint) for complaint in complaints])
 
 
+def wrong(message: str, *location: str | int, anchor: Anchor = "value") -> ValidationError:
+    """Return the exception about a single mistake, at a location inside of what a validator reads."""
+    return failure(Complaint(message, location, anchor))
+
+
 def complaints_of(error: ValidationError, keys: Sequence[str] = ()) -> list[Complaint]:
     """Translate Pydantic's errors into complaints in plain English."""
     errors = error.errors(include_url=False)
@@ -94,7 +99,7 @@ def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any, Vali
         if isinstance(value, tuple(kinds.values())):
             return value
         if not isinstance(value, dict):
-            raise failure(Complaint(f"expected a mapping such as {example}, got {show(value)}"))
+            raise wrong(f"expected a mapping such as {example}, got {show(value)}")
         telling = [key for key in value if key in kinds]
         if not telling:
             raise failure(_no_kind(value, kinds))
@@ -102,7 +107,7 @@ def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any, Vali
         kind = next((key for key in telling if kinds[key].model_fields.keys() >= set(telling)), None)
         if kind is None:
             message = f"'{telling[0]}' and '{telling[1]}' cannot be combined; remove one of them"
-            raise failure(Complaint(message, (telling[1],), "key"))
+            raise wrong(message, telling[1], anchor="key")
         try:
             return kinds[kind].model_validate(value, context=info.context)
         except ValidationError as error:
@@ -115,21 +120,21 @@ def check_name(name: str) -> str:
     """Return ``name`` if models and corpora may have it; it becomes part of file names and of SQL queries."""
     if len(name) > LONGEST_NAME or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         allowed = f"at most {LONGEST_NAME} letters, digits, '-', '_' and '.'"
-        raise failure(Complaint(f"invalid name; use {allowed}, and begin with a letter or digit", (), "key"))
+        raise wrong(f"invalid name; use {allowed}, and begin with a letter or digit", anchor="key")
     return name
 
 
 def check_text(text: str) -> str:
     """Return ``text`` if it is neither empty nor has control characters (an id, a path, a revision)."""
     if not check_prose(text).isprintable():
-        raise failure(Complaint(f"remove the control characters from {show(text)}"))
+        raise wrong(f"remove the control characters from {show(text)}")
     return text
 
 
 def check_prose(text: str) -> str:
     """Return ``text`` if it is not empty; a text for a model may have any character."""
     if not text.strip():
-        raise failure(Complaint("must not be empty"))
+        raise wrong("must not be empty")
     return text
 
 
@@ -137,7 +142,7 @@ def no_repeats(names: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return ``names`` if none is listed twice."""
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise failure(Complaint(f"'{name}' is listed twice; remove one of them", (index,)))
+            raise wrong(f"'{name}' is listed twice; remove one of them", index)
     return names
 
 
@@ -175,13 +180,13 @@ def _read_path(value: Any) -> Any:
     if isinstance(value, Path):
         return value
     if not isinstance(value, str):
-        raise failure(Complaint(f"expected a path, got {show(value)}"))
+        raise wrong(f"expected a path, got {show(value)}")
     if isinstance(value, InheritedText):
         value = value.as_path()
     try:
         return Path(check_text(value)).expanduser()
     except RuntimeError:
-        raise failure(Complaint("the home folder of '~' is unknown; write the whole path")) from None
+        raise wrong("the home folder of '~' is unknown; write the whole path") from None
 
 
 def two(what: str) -> BeforeValidator:
@@ -191,7 +196,7 @@ def two(what: str) -> BeforeValidator:
         if isinstance(value, list | tuple) and len(value) == 2:
             return tuple(value)
         got = f"a list of {len(value)}" if isinstance(value, list | tuple) else show(value)
-        raise failure(Complaint(f"expected two {what}, got {got}"))
+        raise wrong(f"expected two {what}, got {got}")
 
     return BeforeValidator(read)
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from reporter.core.errors import hint
 from reporter.spec.offer import Reference
-from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
+from reporter.spec.part import AsTuple, Complaint, Name, Part, failure, wrong
 from reporter.spec.problems import choices, show
 
 LARGEST_SEED = 2**32 - 1
@@ -126,8 +126,7 @@ def _read_recipe(value: Any) -> Any:
     if not isinstance(value, dict):
         if isinstance(value, _Schedule):
             return value
-        message = f"expected a mapping with the key {choices(['architecture', 'from'])}, got {show(value)}"
-        raise failure(Complaint(message))
+        raise wrong(f"expected a mapping with the key {choices(['architecture', 'from'])}, got {show(value)}")
     return (Tuning if "from" in value else Recipe).model_validate(value)
 
 

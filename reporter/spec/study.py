@@ -20,7 +20,7 @@ from reporter.spec.claims import Claim, claim_type
 from reporter.spec.corpora import CorpusPart, NullBaseline, SinkSpec, Site, View, with_shares
 from reporter.spec.models import ModelSpec, RecipeModel
 from reporter.spec.offer import ClaimForm, MetricChoice, Offer, Section, offer_of, read_metrics
-from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, Text, failure, no_repeats, one_of
+from reporter.spec.part import AsPath, AsTuple, Name, Part, Text, failure, no_repeats, one_of, wrong
 from reporter.spec.problems import show
 from reporter.spec.recipes import LARGEST_SEED
 from reporter.spec.references import contradictions
@@ -33,7 +33,7 @@ DEVICE = r"auto|cpu|mps|cuda(:[0-9]{1,3})?"
 
 def _device(value: str) -> str:
     if not re.fullmatch(DEVICE, value):
-        raise failure(Complaint(f"expected 'auto', 'cpu', 'mps', 'cuda' or 'cuda:0', got {show(value)}"))
+        raise wrong(f"expected 'auto', 'cpu', 'mps', 'cuda' or 'cuda:0', got {show(value)}")
     return value
 
 
@@ -70,8 +70,7 @@ class RunSpec(Part):
         ge=1,
         le=10_000,
         description="Number of processes or Ray actors for forward passes, each with `run.threads` threads (default "
-        "1). "
-        "Default: the main process alone, or as many Ray actors as fit.",
+        "1). Default: the main process alone, or as many Ray actors as fit.",
     )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seed of bootstraps, samples and chance levels.")
 
@@ -114,9 +113,9 @@ RESERVED_IDS = ("assets", "cache")
 def _study_id(value: str) -> str:
     if not re.fullmatch(STUDY_ID, value):
         rule = "of at most 64 lower-case letters, digits, '-' and '_'"
-        raise failure(Complaint(f"expected an id such as 'my-study', {rule}, got {show(value)}"))
+        raise wrong(f"expected an id such as 'my-study', {rule}, got {show(value)}")
     if value in RESERVED_IDS:
-        raise failure(Complaint(f"'{value}' is reserved for a folder in the results; choose another id"))
+        raise wrong(f"'{value}' is reserved for a folder in the results; choose another id")
     return value
 
 

@@ -79,8 +79,7 @@ class TextsWriter:
             half = f"U+{ord(text[error.start]):04X}"
             raise ReporterError(
                 f"text {self.texts + 1} of the kept texts has half of a character ({half}, a lone surrogate) at "
-                f"position {error.start}; "
-                "correct it in the source"
+                f"position {error.start}; correct it in the source"
             ) from error
         self._blob.write(data)
         self._offsets.append(self._offsets[-1] + len(data))

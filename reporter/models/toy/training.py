@@ -142,8 +142,7 @@ def _byte_level(recipe: Recipe, texts: Texts, names: list[str]) -> Any:
     if recipe.vocabulary < least:
         raise ReporterError(
             f"a vocabulary of {recipe.vocabulary} is too small for corpus '{texts.name}'; write `vocabulary: {least}` "
-            "or "
-            "more"
+            "or more"
         )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from reporter.core.errors import ReporterError, first_line, hint, shared
 from reporter.core.imports import changed, optional
 from reporter.spec.corpora import CorpusPart, LabelledCorpus
-from reporter.spec.part import AsPath, AsTuple, Complaint, InheritedText, Text, failure
+from reporter.spec.part import AsPath, AsTuple, InheritedText, Text, wrong
 from reporter.texts import readers
 from reporter.texts.sources import Origin, SourceContext, corpus_source, digest, file_hash
 from reporter.texts.texts import Record
@@ -58,9 +58,9 @@ class FileCorpus(LabelledCorpus):
     @model_validator(mode="after")
     def _role_goes_with_chat(self) -> FileCorpus:
         if self.role is not None and not self.chat:
-            raise failure(Complaint("needs a chat; add `chat: true`, or remove `role`", ("role",)))
+            raise wrong("needs a chat; add `chat: true`, or remove `role`", "role")
         if self.role is not None and self.by:
-            raise failure(Complaint("cannot be combined with `role`; name all roles here, and remove `role`", ("by",)))
+            raise wrong("cannot be combined with `role`; name all roles here, and remove `role`", "by")
         return self
 
 
@@ -142,9 +142,7 @@ class SampleCorpus(LabelledCorpus):
         for key, labels in (("only", self.only or ()), ("by", self.by)):
             for index, label in enumerate(labels):
                 if label not in REGISTERS:
-                    raise failure(
-                        Complaint(f"no register '{label}'{hint(label, REGISTERS, 'registers')}", (key, index))
-                    )
+                    raise wrong(f"no register '{label}'{hint(label, REGISTERS, 'registers')}", key, index)
         return self
 
 
