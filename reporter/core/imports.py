@@ -170,8 +170,7 @@ class Registry(Generic[Thing]):
         if self._shipped:
             return
         self._shipped = True  # before: while a module of the room is imported, it registers
-        room = importlib.import_module(self._room)
-        for module in pkgutil.iter_modules(room.__path__):
+        for module in pkgutil.iter_modules(importlib.import_module(self._room).__path__):
             if not module.name.startswith("_") and module.name not in self._helpers:
                 importlib.import_module(f"{self._room}.{module.name}")
 

@@ -58,8 +58,7 @@ class Clock:
         whole = sum(parts.values())
         small = [what for what, seconds in parts.items() if what != REST and seconds < whole / 200]
         if small:
-            rest = parts.pop(REST, 0.0)
-            parts[REST] = rest + sum(parts.pop(what) for what in small)
+            parts[REST] = parts.pop(REST, 0.0) + sum(parts.pop(what) for what in small)
         shares = (f"{what} {seconds:.1f} s ({seconds / whole:.0%})" for what, seconds in parts.items())
         return f"{whole:.1f} s: {', '.join(shares)}"
 

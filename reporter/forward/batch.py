@@ -67,8 +67,7 @@ def context_keys(ids: Ints, lengths: Ints, causal: bool, seed: int) -> Keys:
     if causal:
         return prefixes
     whole = prefixes[np.arange(len(ids)), lengths - 1]
-    positions = np.arange(ids.shape[1], dtype=np.uint64)
-    return mix(whole[:, None] ^ mix(positions)[None, :])
+    return mix(whole[:, None] ^ mix(np.arange(ids.shape[1], dtype=np.uint64))[None, :])
 
 
 def embedding_keys(ids: Ints, positions_added: bool) -> Keys:

@@ -268,8 +268,7 @@ class LayerAngles(Observable):
         angles = torch.cat(parts)
         self._add(self.sums, self.counts, rows, angles)
         which = torch.as_tensor(np.concatenate(last), device=batch.device)
-        selected = torch.as_tensor(last_rows, device=batch.device)
-        self._add(self.last_sums, self.last_counts, selected, angles[which])
+        self._add(self.last_sums, self.last_counts, torch.as_tensor(last_rows, device=batch.device), angles[which])
 
     def _add(self, sums: torch.Tensor, counts: torch.Tensor, rows: torch.Tensor, angles: torch.Tensor) -> None:
         defined = angles.isfinite()

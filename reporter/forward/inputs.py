@@ -174,8 +174,7 @@ def tokens_of(checkpoint: Checkpoint, texts: Texts, max_tokens: int, windows: Wi
     longest = None if folder is None or checkpoint.recipe is not None else limit_of(folder)
     limit = max_tokens if longest is None else min(max_tokens, longest)
     if checkpoint.recipe is None and folder is not None and (read := _tokenizer(folder)) is not None:
-        step = max(1, len(texts) // _TRIED)
-        tried = [texts[index] for index in range(0, len(texts), step)]
+        tried = [texts[index] for index in range(0, len(texts), max(1, len(texts) // _TRIED))]
         lengths = [_tokens_read(len(encoding.ids), limit, windows) for encoding in read.encode_batch(tried)]
         return round(sum(lengths) * len(texts) / max(1, len(tried)))
     each = OF_RECIPES if checkpoint.recipe is not None else TOKENS_PER_WORD
@@ -223,8 +222,7 @@ def note_rate(cache: Path, device: str, checkpoint: Checkpoint, tokens: int, sec
     """Remember how fast a pass was, unless it was too short to tell."""
     size = size_of(checkpoint)
     if size is not None and size.active > 0 and tokens >= FEWEST_TOKENS and seconds > 0:
-        rates = _rates(cache) | {_machine(device): size.active * tokens / seconds}
-        write_note(cache / RATES, rates)
+        write_note(cache / RATES, _rates(cache) | {_machine(device): size.active * tokens / seconds})
 
 
 def _rates(cache: Path) -> dict[str, Any]:

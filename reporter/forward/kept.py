@@ -118,12 +118,11 @@ class PassFacts:
     def merged(cls, parts: Sequence[PassFacts]) -> PassFacts:
         """Return what is known of a pass by what is known of its ranges, in their order."""
         devices = dict.fromkeys(part.device for part in parts)
-        sufficed = [part.batch_tokens for part in parts if part.batch_tokens is not None]
         return replace(
             parts[0],
             counts=sum((part.counts for part in parts), Counts()),
             device=", ".join(devices),
-            batch_tokens=min(sufficed, default=None),
+            batch_tokens=min([part.batch_tokens for part in parts if part.batch_tokens is not None], default=None),
         )
 
 
@@ -305,8 +304,7 @@ class Parts:
     ) -> None:
         """Write how far a range got, at once or not at all, and drop what was written of it before."""
         place = self.folder / f"shard-{next_shard:06}"
-        note = {"counts": asdict(counts), "next_shard": next_shard}
-        self._save(place, observables, _PROGRESS, note)
+        self._save(place, observables, _PROGRESS, {"counts": asdict(counts), "next_shard": next_shard})
         for older in self._shards(text_range):
             if older.name < place.name:
                 shutil.rmtree(older, ignore_errors=True)

@@ -40,8 +40,7 @@ def _quantiles() -> NDArray[np.uint8]:
 def poisson_weights(texts: Ints, seed: int, replicates: int = REPLICATES) -> NDArray[np.uint8]:
     """Return each text's weight in each replicate, shape (texts, replicates): Poisson(1), the same in every call."""
     draws = key_of(seed, texts)[:, None] ^ mix(np.arange(replicates // 4, dtype=np.uint64))[None, :]
-    uniform = mix(draws).view(np.uint16).reshape(len(texts), replicates)
-    return _quantiles()[uniform]
+    return _quantiles()[mix(draws).view(np.uint16).reshape(len(texts), replicates)]
 
 
 def weights_of(texts: Ints, seed: int, replicates: int, device: torch.device) -> torch.Tensor:

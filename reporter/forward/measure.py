@@ -194,8 +194,7 @@ def settle_precision(precision: Asked, model: LoadedModel | SavedStates, texts: 
     """
     if isinstance(model, SavedStates):
         return Chosen("float32", None)
-    few = Shard(0, 0, min(4, len(texts)))
-    tokens = tokenise(texts, few, model.tokenizer, min(128, longest(max_tokens, model)))
+    tokens = tokenise(texts, Shard(0, 0, min(4, len(texts))), model.tokenizer, min(128, longest(max_tokens, model)))
     if not tokens or expected(precision, model.anatomy.width, model.device) == "float32":
         return Chosen("float32", None)
     deviation = _deviation(model, next(batched(tokens, 512, model)))

@@ -96,8 +96,7 @@ class Moments(Observable):
         # Chan, Golub & LeVeque 1983 for several parts: squares within the parts plus squares between their means.
         squares = self.squares[index][strata].numpy().sum(axis=0) + count @ (means - mean) ** 2
         units = self.unit_count[index, strata].sum()
-        unit_sum = self.unit_sum[index][strata].numpy().sum(axis=0)
-        return LayerMoments(int(n), mean, squares, int(units), unit_sum)
+        return LayerMoments(int(n), mean, squares, int(units), self.unit_sum[index][strata].numpy().sum(axis=0))
 
 
 def sum_of(x: torch.Tensor) -> torch.Tensor:
@@ -244,8 +243,7 @@ _PARTS = 6  # into which columns are cut, so that of the products above and belo
 def _product(x: torch.Tensor) -> torch.Tensor:
     width = x.shape[1]
     product = x.new_empty(width, width)
-    edges = [width * part // _PARTS for part in range(_PARTS + 1)]
-    for start, stop in pairwise(edges):
+    for start, stop in pairwise([width * part // _PARTS for part in range(_PARTS + 1)]):
         product[start:stop, start:] = x[:, start:stop].T @ x[:, start:]
         product[stop:, start:stop] = product[start:stop, stop:].T
     return product

@@ -175,8 +175,7 @@ class Observed:
         """Return the eigenvalues of the covariance, largest first, rounding below zero cut off, shape (width,)."""
 
         def compute() -> Floats:
-            values = np.linalg.eigvalsh(self.covariance(place))[::-1]
-            return np.clip(values, 0.0, None)
+            return np.clip(np.linalg.eigvalsh(self.covariance(place))[::-1], 0.0, None)
 
         return self.once(("eigenvalues", self.held, place), compute)
 

@@ -258,8 +258,7 @@ class ReadyPass:
             with ExitStack() as stack:
                 if name and not (folder / SEAL).exists():
                     folder.parent.mkdir(parents=True, exist_ok=True)
-                    lock = held(lock_of(folder), f"tokens of {texts.name}", passes.progress.note)
-                    stack.enter_context(lock)
+                    stack.enter_context(held(lock_of(folder), f"tokens of {texts.name}", passes.progress.note))
                 self._corpus = tokenised(
                     model, texts, forward_pass.max_tokens, folder, forward_pass.windows, forward_pass.chat
                 )
@@ -273,8 +272,7 @@ class ReadyPass:
         }
         """What ``reporter cache`` says of the pass."""
         self.called |= {"tokens": name}
-        ids = np.flatnonzero(counted.counts + counted.added).tolist()
-        names = token_names(model.tokenizer, ids)
+        names = token_names(model.tokenizer, np.flatnonzero(counted.counts + counted.added).tolist())
         types, self._layout = counted.at_least(FEWEST_OCCURRENCES), Layout.of(anatomy, forward_pass.sites)
         read = max(len(texts), self._corpus.windows)
         self._setting = Setting(self._layout, forward_pass.seed, read, 0, types, names, self.tokens, counted.splits)

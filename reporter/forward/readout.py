@@ -71,8 +71,7 @@ class Readout:
         rows = max(1, _LOGITS // self.model.anatomy.vocabulary_size)
         for start in range(0, len(states), rows):
             part = states[start : start + rows]
-            last = part if closed else self.model.close(part)
-            yield torch.log_softmax(self.head.logits(last).float(), dim=-1)
+            yield torch.log_softmax(self.head.logits(part if closed else self.model.close(part)).float(), dim=-1)
 
     def prediction(self, batch: TokenBatch, seed: int) -> Prediction:
         """Return which tokens of a batch are predicted.
@@ -308,8 +307,7 @@ class Journey(SampledTokens):
         if vocabulary is not None and len(rows):
             if vocabulary.table.shape[1] == layer.states.shape[1]:
                 states = layer.states[torch.from_numpy(rows).to(layer.states.device)]
-                ids = layer.batch.token_ids[rows]
-                closeness = compare(states, ids, Rows(vocabulary.table), ("cosine",))
+                closeness = compare(states, layer.batch.token_ids[rows], Rows(vocabulary.table), ("cosine",))
                 rank = closeness.ranks["cosine"]
                 for kind, column in ((FUNCTION, 0), (CONTENT, 1)):
                     chosen = self._kinds == kind

@@ -106,10 +106,7 @@ class Sinks:
 
 
 def find_sinks(
-    states: Sequence[torch.Tensor],
-    norms: NDArray[np.float32],
-    mask: Ints,
-    rule: SinkRule = DEFAULT_RULE,
+    states: Sequence[torch.Tensor], norms: NDArray[np.float32], mask: Ints, rule: SinkRule = DEFAULT_RULE
 ) -> Sinks:
     """Apply the rule to every token of a batch; padding has no meaning.
 
@@ -172,8 +169,7 @@ def strata(sink: Bools, mask: Ints, special: Bools) -> NDArray[np.int8]:
     Set aside are the sinks among the text's own tokens, and its first own token. What a decoder makes of the first one
     hangs on whether its tokenizer puts a BOS before it; without it, the same tokens of a text count in every model.
     """
-    first = first_own(mask, special)
-    return np.where(special, SPECIAL, np.where(sink | first, ASIDE, ORDINARY)).astype(np.int8)
+    return np.where(special, SPECIAL, np.where(sink | first_own(mask, special), ASIDE, ORDINARY)).astype(np.int8)
 
 
 def first_own(mask: Ints, special: Bools) -> Bools:

@@ -142,8 +142,7 @@ class TypeMoments(Observable):
         """Return about what a finished one takes on disk: no more types are set aside than there are such tokens."""
         types = min(len(setting.counts), types_within(setting.size, setting.layout))
         rows = sum(min(types, tokens[stratum]) for stratum in TYPED)
-        widths = setting.layout.widths
-        return sum(RoundedStates.bytes(rows, width) + 12 * rows for width in widths) + 16 * rows
+        return sum(RoundedStates.bytes(rows, width) + 12 * rows for width in setting.layout.widths) + 16 * rows
 
     def compact(self) -> dict[str, torch.Tensor]:
         """Return the same with the means of types in 16 bits, those of all strata as ``types/PLACE``, and ``norms/…``.
@@ -221,8 +220,7 @@ class _Batch:
         about_shift = x.new_zeros(len(count)).index_add_(0, self._group, torch.linalg.vector_norm(x, dim=1).square())
         mean = sums / count[:, None]
         # About the mean of all, not about zero: what this loses is 1e-16 of the variance between types.
-        scatter = (about_shift - count * mean.square().sum(dim=1)).clamp(min=0)
-        return mean + shift, scatter
+        return mean + shift, (about_shift - count * mean.square().sum(dim=1)).clamp(min=0)
 
 
 class _Stratum:
@@ -337,8 +335,7 @@ class TypeView:
 def type_view(seen: Observed, place: Place, memory: int) -> TypeView:
     """Return variance within and between the types that fit a memory budget, whatever larger one was kept."""
     kept, strata = seen.get(TypeMoments), typed_strata(seen)
-    index = kept.layout.index[place]
-    ranks, count, mean, scatter = _merged(kept, index, strata)
+    ranks, count, mean, scatter = _merged(kept, kept.layout.index[place], strata)
     few = types_within(memory, kept.layout)
     inside = ranks < (few if few < len(kept.types) else np.inf)
     return _view_of(ranks[inside], count[inside], mean[inside], scatter[inside])

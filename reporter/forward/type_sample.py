@@ -62,8 +62,7 @@ def count_types(corpus: TokenisedCorpus, vocabulary_size: int, seed: int) -> Typ
     for shard in corpus.shards:
         tokenised = corpus.of(shard)
         texts = corpus.text_of(np.array([text.index for text in tokenised], dtype=np.int64))
-        groups = groups_of(corpus.units[texts], seed)
-        for text, group in zip(tokenised, groups, strict=True):
+        for text, group in zip(tokenised, groups_of(corpus.units[texts], seed), strict=True):
             np.add.at(counts[group], text.ids[text.counted & ~text.special], 1)
             np.add.at(added[group], text.ids[text.counted & text.special], 1)
     return TypeCounts.of_groups(counts, added)

@@ -60,8 +60,7 @@ def principal_axes(tables: Sequence[Tensor], what: str = "components", progress:
         values, vectors = (singular**2 / n)[: n - 1], vectors[: n - 1]
     else:
         values, vectors = _of_many(tables, mean, n, what, progress)
-    scale = mean @ mean + values.sum()
-    if values.sum() <= EQUAL * scale:
+    if values.sum() <= EQUAL * (mean @ mean + values.sum()):
         return None
     directions = vectors[: min(3, int((values > ZERO * values.sum()).sum()))]
     signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])

@@ -33,6 +33,7 @@ from reporter.geometry.arrays import Bools, Floats, Ints
 
 Scale = Literal["plain", "log", "logit", "fisher"]
 Interval = tuple[float, float] | tuple[None, None]
+Bounds = tuple[float | None, float | None]
 
 FEWEST_TEXTS = 5
 """Below it an interval over texts covers far less than it says: 74 % at three texts, 89 % at five."""
@@ -195,8 +196,7 @@ def error_over_texts(
         distinct: texts that they come from, no two of which say the same.
         keys: what identifies each token in two models, shape (m,), where the number is compared with a base's.
     """
-    m = len(influence)
-    if distinct < FEWEST_TEXTS or m < 2:
+    if distinct < FEWEST_TEXTS or len(influence) < 2:
         return None
     _, which = np.unique(texts, return_inverse=True)
     sums, squares = np.bincount(which, influence), np.bincount(which, np.square(influence))
@@ -382,11 +382,7 @@ def freedom(texts: int | None) -> float:
 
 
 def text_errors(
-    value: float,
-    low: float | None,
-    high: float | None,
-    texts: int | None = None,
-    bounds: tuple[float | None, float | None] = (None, None),
+    value: float, low: float | None, high: float | None, texts: int | None = None, bounds: Bounds = (None, None)
 ) -> tuple[float, float] | None:
     """Return the standard errors below and above a number that a test takes from its 95 % interval over texts.
 
@@ -425,11 +421,7 @@ def text_errors(
 
 
 def text_error(
-    value: float,
-    low: float | None,
-    high: float | None,
-    texts: int | None = None,
-    bounds: tuple[float | None, float | None] = (None, None),
+    value: float, low: float | None, high: float | None, texts: int | None = None, bounds: Bounds = (None, None)
 ) -> float | None:
     """Return the larger of the two :func:`text_errors`; None where there is no interval."""
     errors = text_errors(value, low, high, texts, bounds)

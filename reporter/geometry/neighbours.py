@@ -8,7 +8,7 @@ than its own (:func:`compare`). Memory: a block of products.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -273,12 +273,7 @@ class Closeness:
 
 
 def compare(
-    states: Tensor,
-    own_ids: Ints,
-    vectors: Rows,
-    measures: tuple[Nearness, ...] = BOTH,
-    nearest: int = 0,
-    tell: Callable[[int], None] = lambda states: None,
+    states: Tensor, own_ids: Ints, vectors: Rows, measures: tuple[Nearness, ...] = BOTH, nearest: int = 0
 ) -> Closeness:
     """Compare states with all vectors of a vocabulary; two that float64 cannot tell apart count as equally near.
 
@@ -302,7 +297,6 @@ def compare(
         for measure, search in searches.items():
             ranks[measure].append(search.rank())
             nearest_ids[measure].append(search.nearest())
-        tell(len(x))
     none = np.zeros((0, min(nearest, len(vectors))), dtype=np.int64)
     return Closeness(
         cosine[:, 0],
@@ -356,8 +350,7 @@ class _Search:
             scores = products - norms.square() / 2
             largest = torch.maximum(norms.max(), self._own_norm.to(device).float())
             margins = 2 * self._roundings * UNIT32 * (x_norm + largest) * largest
-        own_score = self._score.to(device).float()
-        above = scores - own_score[:, None]
+        above = scores - self._score.to(device).float()[:, None]
         self._count += (above > margins[:, None]).sum(dim=1).to(self._count.device)
         near = (above.abs() <= margins[:, None]) & self._defined.to(device)[:, None]
         for state, vector in _pairs(near.nonzero().to(self._wide.device), self._wide.shape[1]):

@@ -141,8 +141,7 @@ def marks_of(neighbours: torch.Tensor, n: int) -> torch.Tensor:
         neighbours: of each row, shape (layers, n, k).
         n: the number of rows.
     """
-    marks = torch.zeros(*neighbours.shape[:2], n, device=neighbours.device)
-    return marks.scatter_(2, neighbours, 1.0)
+    return torch.zeros(*neighbours.shape[:2], n, device=neighbours.device).scatter_(2, neighbours, 1.0)
 
 
 def permuted_products(a: torch.Tensor, b: torch.Tensor, orders: Iterable[Ints]) -> Floats:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from reporter.geometry.arrays import Bools, Floats, Ints
+from reporter.geometry.arrays import Bools, Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, Interval, below, quantile
 
 
@@ -208,19 +208,19 @@ class GapsToBest:
         return int(np.argmax(self.values))
 
 
-def behind_best(values: Floats, strata: Ints | None = None, inflation: float = 1.0) -> GapsToBest | None:
+def behind_best(values: Floats, inflation: float = 1.0) -> GapsToBest | None:
     """Return how far alternatives lie behind the best; None for fewer than five units.
 
     Args:
         values: a number of each unit for each alternative, more being better, (n, k).
-        strata: the stratum of each unit, (n,): the mean is then that of the strata's means, each of which keeps its
-            number of units; all of one stratum if None.
     """
     n, k = values.shape
     if n < FEWEST_TEXTS:
         return None
-    means, covariance, free = _mean_of(values, np.zeros(n, dtype=np.int64) if strata is None else strata)
-    draws = _student(covariance, free)
+    values = np.ascontiguousarray(values)
+    means, centred = values.mean(axis=0), values - values.mean(axis=0)
+    covariance = centred.T @ centred / (n * (n - 1))
+    draws = _student(covariance, n - 1)
     gaps = means[:, None] - means[None, :]  # gaps[j, l]: what l lies behind j
     variances = covariance.diagonal()
     spread = np.sqrt(np.maximum(variances[:, None] + variances[None, :] - 2 * covariance, 0.0))
@@ -236,19 +236,6 @@ def behind_best(values: Floats, strata: Ints | None = None, inflation: float = 1
     loss, reach = gaps[best], half[best] + quantile(_POWER) * error[best]
     needed = n * np.divide(reach, loss, out=np.full(k, np.nan), where=loss > tiny) ** 2
     return GapsToBest(means, loss, np.where(low <= tiny, 0.0, low), (gaps + half).max(axis=0), needed)
-
-
-def _mean_of(values: Floats, strata: Ints) -> tuple[Floats, Floats, int]:
-    kinds = np.unique(strata)
-    means, covariance, free = np.zeros(values.shape[1]), np.zeros((values.shape[1], values.shape[1])), 0
-    for kind in kinds:
-        members = values[strata == kind]
-        means += members.mean(axis=0) / len(kinds)
-        if len(members) > 1:
-            centred = members - members.mean(axis=0)
-            covariance += centred.T @ centred / (len(members) * (len(members) - 1)) / len(kinds) ** 2
-            free += len(members) - 1
-    return means, covariance, max(free, 1)
 
 
 def _student(covariance: Floats, free: int) -> Floats:
@@ -358,8 +345,7 @@ def _peak(values: Floats, errors: Floats, least: float, sign: float) -> Change |
 
 def rests(values: Floats, errors: Floats, least: float = 0.0) -> int:
     """Return the first point from which on no value is told apart from the last one."""
-    n = len(values)
-    apart = quantile(1 - LEVEL / (2 * max(n - 1, 1))) * np.hypot(errors, errors[-1]) + least
+    apart = quantile(1 - LEVEL / (2 * max(len(values) - 1, 1))) * np.hypot(errors, errors[-1]) + least
     away = np.flatnonzero(np.abs(values - values[-1])[:-1] > apart[:-1])
     return int(away[-1]) + 1 if len(away) else 0
 

@@ -97,10 +97,9 @@ def perceptron(x: Floats, y: Ints, classes: int, hidden: int, rng: np.random.Gen
     import torch
 
     inputs, targets = torch.from_numpy(x.astype(np.float32)), torch.from_numpy(y)
-    shapes = [(x.shape[1], hidden), (hidden,), (hidden, classes), (classes,)]
     weights = [
         torch.from_numpy((rng.standard_normal(s) * (2 / s[0]) ** 0.5 if len(s) > 1 else np.zeros(s)).astype(np.float32))
-        for s in shapes
+        for s in [(x.shape[1], hidden), (hidden,), (hidden, classes), (classes,)]
     ]
     for weight in weights:
         weight.requires_grad_(True)

@@ -280,8 +280,7 @@ def cuts(seen: Observed, size: int) -> list[SinkCut]:
         "factor": (FACTORS, np.searchsorted(FACTORS, facts[:, RATIO].view(np.float64))),
     }
     which = {rule: (positions, torch.from_numpy(cut_of)) for rule, (positions, cut_of) in bins.items()}
-    last = seen.path[-1]
-    target = _units(_states(sample, inside, last))
+    target = _units(_states(sample, inside, seen.path[-1]))
 
     def at(place: Place) -> list[SinkCut]:
         x = _states(sample, inside, place)

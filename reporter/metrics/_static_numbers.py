@@ -59,8 +59,7 @@ def to_point(table: Tensor, point: Floats) -> tuple[Floats, Floats]:
     for _, block in blocks(table):
         p = torch.from_numpy(point).to(block.device)
         size = block.norm(dim=1) * p.norm()
-        cosine = torch.where(size > TINY * p.norm(), block @ p / size, torch.nan)
-        cosines.append(cosine)
+        cosines.append(torch.where(size > TINY * p.norm(), block @ p / size, torch.nan))
         distances.append((block - p).norm(dim=1))
     return _joined(cosines), _joined(distances)
 
@@ -231,8 +230,7 @@ def heat(unit: Floats) -> Iterator[tables.PositionCosine]:
 
     A zero vector has none (NULL).
     """
-    cosines = np.clip(unit[:MOST_CELLS] @ unit[:MOST_CELLS].T, -1, 1)
-    for a, row in enumerate(cosines):
+    for a, row in enumerate(np.clip(unit[:MOST_CELLS] @ unit[:MOST_CELLS].T, -1, 1)):
         for b, cosine in enumerate(row):
             yield tables.PositionCosine(a, b, _or_null(cosine))
 

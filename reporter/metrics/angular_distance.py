@@ -131,8 +131,7 @@ def _pairs(seen: Observed, which: str, angles: Angles) -> Iterator[PairValue]:
         if n:
             yield PairValue(which, *layers, float(angles.value[layers]), n, *_ends(seen, angles, layers))
         else:
-            reason = "no token has a state at both layers that is not zero"
-            yield PairValue(which, *layers, None, 0, reason=reason)
+            yield PairValue(which, *layers, None, 0, reason="no token has a state at both layers that is not zero")
 
 
 def _best(seen: Observed, which: str, angles: Angles, blocks: int) -> Iterator[BlockRun]:

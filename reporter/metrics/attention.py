@@ -91,9 +91,6 @@ BESIDE = beside(
     picks=lambda frame, scene: [choices(frame, "corpus", "Sample"), titled(frame, scene, ("sink_rate",))],
 )
 
-CHARTS = (HEADS, BESIDE)
-
-
 FEWEST = 5  # texts for an interval
 _AT_ONCE = 512  # texts tokenised in one go
 _WEIGHTS = 2**26  # of all blocks at once: 256 MB in float32
@@ -200,7 +197,7 @@ HEAD = ("first_token", "sink_rate", "entropy", "distance")
     version=2,
     cost="a forward pass over the sample with plain attention, with layers × heads × tokens² weights per text",
     tables=(AttentionHead,),
-    charts=CHARTS,
+    charts=(HEADS, BESIDE),
     section=Section(
         AttentionSpec,
         "Corpora on which attention heads are measured, by a short name.",
@@ -254,8 +251,7 @@ def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> tuple
     distinct: dict[bytes, tuple[Ints, int]] = {}
     for start in range(0, len(order), _AT_ONCE):
         rows = order[start : start + _AT_ONCE].tolist()
-        texts = [corpus.texts[row] for row in rows]
-        for text in tokenised_texts(texts, context.model, limit):
+        for text in tokenised_texts([corpus.texts[row] for row in rows], context.model, limit):
             if len(text.ids) == item.tokens:
                 distinct.setdefault(text.ids.tobytes(), (text.ids, rows[text.index]))
         if len(distinct) >= item.texts:

@@ -463,8 +463,7 @@ def _minus_base(metric: Metric, a: Observed, b: Observed, options: Options) -> I
             continue
         difference, texts = x.value - y.value, min(x.texts or a.texts, y.texts or b.texts)
         mine, theirs = (side.spread if side.paired is None else side.paired for side in (x, y))
-        ends = _paired_interval(difference, mine, theirs, texts)
-        yield Difference(statistic, place, difference, texts, *ends)
+        yield Difference(statistic, place, difference, texts, *_paired_interval(difference, mine, theirs, texts))
 
 
 def _paired_interval(difference: float, mine: Spread | None, theirs: Spread | None, texts: int) -> Interval:
@@ -483,8 +482,7 @@ def _paired_interval(difference: float, mine: Spread | None, theirs: Spread | No
         rows = np.searchsorted(keys, side.keys)
         influence[rows] += sign * mine.of.n / side.n * side.each
         of_text[rows] = side.texts
-    error = error_over_texts(influence, of_text, mine.of.n, texts)
-    return interval(difference, error, "plain", (-np.inf, np.inf))
+    return interval(difference, error_over_texts(influence, of_text, mine.of.n, texts), "plain", (-np.inf, np.inf))
 
 
 def undefined(statistics: Iterable[str | Statistic], place: Place | None, n: int, reason: str) -> Iterator[Value]:

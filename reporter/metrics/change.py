@@ -40,21 +40,6 @@ _OVER = (
 )
 
 
-def _sides(
-    name: str,
-    title: str,
-    definition: tuple[str, ...],
-    sources: tuple[str, ...],
-    scale: Scale,
-    trap: str,
-    **more: object,
-) -> Iterator[Statistic]:
-    interval_text = described(scale) + _ENOUGH * (name == "linear") + _WITH_SINKS * (name == "moved")
-    first, *rest = definition
-    full = " ".join((first, _OVER, *rest))
-    yield Statistic(name, title, full, sources, interval=interval_text, trap=trap, **more)  # type: ignore[arg-type]
-
-
 _WITH_SINKS = " It takes μ⁰ as known. A few sinks move μ⁰, so with sinks the interval covers far too rarely."
 _ENOUGH = f" None if half of the texts have fewer than {SURE} tokens per dimension."
 _TWIN = (
@@ -62,58 +47,50 @@ _TWIN = (
 )
 
 STATISTICS = (
-    *_sides(
+    Statistic(
         "cosine",
         "cosine with the base's state",
-        ("Mean over tokens of cos(h, h⁰).",),
+        f"Mean over tokens of cos(h, h⁰). {_OVER}",
         ("merchant2020finetuning",),
-        "fisher",
-        "Ignores length, and is near 1 in a narrow cone of states. Independently trained models have different axes: "
-        "about 0, however similar they are.",
+        interval=described("fisher"),
+        trap="Ignores length, and is near 1 in a narrow cone of states. Independently trained models have different "
+        "axes: about 0, however similar they are.",
         bounds=(-1, 1),
     ),
-    *_sides(
+    Statistic(
         "distance",
         "distance from the base's state",
-        (
-            "Mean over tokens of ‖h − h⁰‖ / ‖h⁰‖.",
-            "Before the first changed block it is exactly 0, in the same precision and batches. bf16 products in other "
-            "batches differ by up to models.precision_deviation.",
-        ),
+        f"Mean over tokens of ‖h − h⁰‖ / ‖h⁰‖. {_OVER} Before the first changed block it is exactly 0, in the same "
+        "precision and batches. bf16 products in other batches differ by up to models.precision_deviation.",
         ("merchant2020finetuning",),
-        "log",
-        "A changed block moves all later layers. The first layer that moves identifies the block.",
+        interval=described("log"),
+        trap="A changed block moves all later layers. The first layer that moves identifies the block.",
         short="distance from the base",
         bounds=(0, None),
         smallest=0.001,
         main=True,
         plainly="Distance of a token's state from the base's, relative to the base's norm.",
     ),
-    *_sides(
+    Statistic(
         "moved",
         "tokens that moved",
-        (
-            "Share of tokens with ‖h − h⁰‖ > 2^-10·‖h⁰ − μ⁰‖ + 1e-6·‖h⁰‖, with μ⁰ the base's mean.",
-            "The limit is what rounding to 16 bits, in which states are kept, cannot explain.",
-        ),
+        "Share of tokens with ‖h − h⁰‖ > 2^-10·‖h⁰ − μ⁰‖ + 1e-6·‖h⁰‖, with μ⁰ the base's mean. "
+        f"{_OVER} The limit is what rounding to 16 bits, in which states are kept, cannot explain.",
         ("merchant2020finetuning",),
-        "logit",
-        "Says whether tokens moved, not how far.",
+        interval=described("logit") + _WITH_SINKS,
+        trap="Says whether tokens moved, not how far.",
         bounds=(0, 1),
     ),
-    *_sides(
+    Statistic(
         "linear",
         "variance explained by a linear map of the base",
-        (
-            "1 − Σ‖h − map(h⁰)‖²/Σ‖h − mean‖² over one half of the texts, the least-squares map and the mean fitted to "
-            "the other half.",
-            "The number is the mean over both directions. The explained part is the base's, possibly rotated or "
-            "stretched; the rest is new.",
-        ),
+        "1 − Σ‖h − map(h⁰)‖²/Σ‖h − mean‖² over one half of the texts, the least-squares map and the mean fitted to "
+        f"the other half. {_OVER} The number is the mean over both directions. The explained part is the base's, "
+        "possibly rotated or stretched; the rest is new.",
         ("din2024jump",),
-        "plain",
-        "Needs twice as many tokens per half as dimensions; raise `sample` for wide models. A few directions of large "
-        "variance dominate it.",
+        interval=described("plain") + _ENOUGH,
+        trap="Needs twice as many tokens per half as dimensions; raise `sample` for wide models. A few directions of "
+        "large variance dominate it.",
         bounds=(None, 1),
         smallest=0.01,
     ),

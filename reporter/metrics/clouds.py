@@ -122,9 +122,6 @@ ORDER BY model, checkpoint, item, site, layer, part, components
     key="part",
 )
 
-CHARTS = (CLOUD_POINTS, SEPARABILITY, CLOUD_HISTOGRAMS, CLOUD_EXPLAINED)
-
-
 MOST_COMPONENTS = 50  # of the curves of explained variance
 
 
@@ -210,7 +207,7 @@ STATISTICS = (
     version=3,  # a corpus whose texts all end in one token is warned of
     cost="a forward pass over the samples; all distances and five classifiers per layer",
     tables=(HistogramBin, Explained, Point),
-    charts=CHARTS,
+    charts=(CLOUD_POINTS, SEPARABILITY, CLOUD_HISTOGRAMS, CLOUD_EXPLAINED),
     section=Section(
         Cloud,
         "Lists of corpora to compare, by a short name.",

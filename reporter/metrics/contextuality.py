@@ -259,8 +259,7 @@ def _draw(seen: Observed, options: ContextualityOptions) -> _DrawnTypes:
     strata = tuple(stratum for stratum in seen.held if stratum in TYPED)
 
     def draw() -> _DrawnTypes:
-        sample = seen.get(TypeSample)
-        occurrences = sample.select(strata, options.types, options.occurrences, _FEWEST, seen.device)
+        occurrences = seen.get(TypeSample).select(strata, options.types, options.occurrences, _FEWEST, seen.device)
         sizes, ends = occurrences.sizes, np.cumsum(occurrences.sizes)
         members = padded(tuple(sizes.tolist()), options.occurrences)
         substitutes = torch.full_like(members, -1)
@@ -441,8 +440,7 @@ def _self_similarity(
     ends: Interval = (None, None)
     if mean.error is not None and cosine.error is not None:
         _, of_both, of_these = np.intersect1d(drawn.texts, cosine.texts, assume_unique=True, return_indices=True)
-        shared = float(mean.of_texts[of_both] @ cosine.of_texts[of_these])
-        error = _of_difference(mean.error, cosine.error, shared)
+        error = _of_difference(mean.error, cosine.error, float(mean.of_texts[of_both] @ cosine.of_texts[of_these]))
         ends = interval(mean.value - cosine.value, error, "plain", (-2.0, 2.0))
     yield Value("self_similarity_adjusted", place, mean.value - cosine.value, mean.n, *ends)
 

@@ -149,8 +149,7 @@ def _values(tokens: Floats, texts: Ints, distinct: int) -> Iterator[Value]:
 
     def mean(name: str, each: Floats, of: Ints, scale: Scale, bounds: tuple[float, float]) -> Value:
         value = float(each.mean())
-        error = error_over_texts(each - value, of, len(each), distinct)
-        low, high = interval(value, error, scale, bounds)
+        low, high = interval(value, error_over_texts(each - value, of, len(each), distinct), scale, bounds)
         if scale == "log" and high is not None:  # rule of three: what no text has may be 3 in n tokens
             high = min(high + 3 * float(each.max()) / len(each), bounds[1])
         return Value(name, None, value, len(each), low, high)

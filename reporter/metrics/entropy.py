@@ -202,5 +202,4 @@ def gaussian_entropies(n: int, d: int, seed: int) -> tuple[float, ...]:
     draws = max(1, 256 // n)
     x = torch.from_numpy(np.random.default_rng([seed, n, d]).standard_normal((draws * n, d)))
     texts = list(np.arange(draws * n).reshape(draws, n))
-    entropies = entropies_of(x, texts, [np.ones((1, n), dtype=bool)] * draws)[:, 0]
-    return tuple(entropies.mean(dim=0).tolist())
+    return tuple(entropies_of(x, texts, [np.ones((1, n), dtype=bool)] * draws)[:, 0].mean(dim=0).tolist())

@@ -121,9 +121,6 @@ ORDER BY model, checkpoint, control <> 'none', control, text_group, layer
     key="text_group",
 )
 
-CHARTS = (GROUP_POINTS, GROUPS)
-
-
 MOST_TEXTS = 5000  # of one group: silhouettes need all distances
 
 
@@ -284,7 +281,7 @@ class GroupSpread(OfModel, table="groups", corpus=ALL_GROUPS, metric="groups"):
     cost="a forward pass over three times the texts; all distances per layer",
     tables=(GroupSpread, Point),
     version=2,  # the token that all texts share is stored
-    charts=CHARTS,
+    charts=(GROUP_POINTS, GROUPS),
     section=Section(
         GroupSpec,
         "Texts that mean the same, by group: a list, or a pattern such as '{Hello|Hi} there'.",

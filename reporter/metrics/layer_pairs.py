@@ -283,8 +283,7 @@ def _measured_side(texts: PooledTexts, seen: Observed, groups: list[slice], opti
         facts = torch.stack([centred.any(), norms.min() > 1e-6 * norms.max()])
         return centred, by_cosine(x, min(2 * options.k + _SPARE, n - 1)), facts
 
-    parts = spread(of_place, seen.path)
-    grams, near, facts = (torch.stack(list(part)) for part in zip(*parts, strict=True))
+    grams, near, facts = (torch.stack(list(part)) for part in zip(*spread(of_place, seen.path), strict=True))
     still, pointless = [], []
     for varies, no_zero in facts.tolist():
         still.append("" if varies else _EQUAL)

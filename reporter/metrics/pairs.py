@@ -178,8 +178,6 @@ ORDER BY model, checkpoint, pair_set, concept, layer
     key="concept",
 )
 
-CHARTS = (CONCEPTS, PAIR_POINTS, DIRECTIONS)
-
 
 def _as_tuple(value: Any) -> Any:
     if isinstance(value, list | tuple):
@@ -388,7 +386,7 @@ def _resolve(spec: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> Wri
     "products of its pairs",
     tables=(PairDirection, PairText, DirectionCosine, Point),
     version=4,
-    charts=CHARTS,
+    charts=(CONCEPTS, PAIR_POINTS, DIRECTIONS),
     section=Section(
         PairsSpec,
         "Sets of concepts, each with pairs of texts that differ in it; 'shipped' for the concepts of reporter.",
@@ -403,8 +401,7 @@ def pairs(item: WrittenPairs, context: Context) -> Iterator[Row]:
     from reporter.metrics._items import pooled, same_token
 
     concepts: Concepts = item.concepts
-    texts = [text for pairs in concepts.values() for pair in pairs for text in pair]
-    vectors = pooled(texts, context)
+    vectors = pooled([text for pairs in concepts.values() for pair in pairs for text in pair], context)
     shared = {
         name: same_token([text for pair in text_pairs for text in pair], context)
         for name, text_pairs in concepts.items()

@@ -129,8 +129,6 @@ SELECTIVITY = beside(
     lead="Accuracy minus accuracy on random classes, at each model's last checkpoint.",
 )
 
-CHARTS = (PROBES, BY_POOLING, SELECTIVITY)
-
 
 class _Probe(Part):
     folds: int = Field(5, ge=2, le=20, description="Folds of the cross-validation.")
@@ -389,7 +387,7 @@ def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     "the other poolings",
     tables=(ProbePooling, ProbeText, Point),
     version=4,
-    charts=CHARTS,
+    charts=(PROBES, BY_POOLING, SELECTIVITY),
     section=Section(
         ProbeSpec,
         "Classes that a classifier predicts from the states, by a short name.",
@@ -478,13 +476,7 @@ def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int
 
 
 def _by_text(
-    place: Place,
-    pooling: Pooling,
-    right: Bools,
-    by_hidden: Bools | None,
-    read: Labelled,
-    fold: Ints,
-    main: bool,
+    place: Place, pooling: Pooling, right: Bools, by_hidden: Bools | None, read: Labelled, fold: Ints, main: bool
 ) -> Iterator[Row]:
     """Yield the accuracy with one pooling, and which texts were classified correctly."""
     y, n = read.y.tolist(), len(read.y)

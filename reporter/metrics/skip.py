@@ -267,8 +267,7 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
                     captured, resume = model.keep(torch.as_tensor(prediction.ids, device=model.device), mask)
                 rows = unit[batch.texts]
                 for column, edit in enumerate(edits):
-                    last = captured.last if edit is None else resume(*edit)
-                    of_tokens = readout.losses(batch, last, prediction)
+                    of_tokens = readout.losses(batch, captured.last if edit is None else resume(*edit), prediction)
                     finite = of_tokens.isfinite()
                     if int(finite.sum()) < len(prediction.tokens[0]):
                         raise ReporterError("a loss is not finite; the weights may be damaged")

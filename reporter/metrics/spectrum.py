@@ -277,8 +277,7 @@ def _rank_and_entropy(
 ) -> Iterator[Value]:
     """Yield exp(H) and H / log m of some eigenvalues, with their floors."""
     if not len(eigenvalues):
-        names = (f"effective_rank{which}", f"entropy{which}")
-        yield from undefined(names, place, n, "there is no second axis")
+        yield from undefined((f"effective_rank{which}", f"entropy{which}"), place, n, "there is no second axis")
         return
     rank, floor = (max(1.0, spectra.effective_rank_of(values)) for values in (eigenvalues, isotropic))
     ends = interval(rank, error, "log", (1.0, float(most)))

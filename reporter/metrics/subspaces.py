@@ -155,8 +155,7 @@ class _SubspaceDistances:
             yield Value(statistic, place, None, n, reason=self.few)
             return
         if layer == other:
-            still = self._error(np.zeros(len(sampled(self.seen))))
-            yield Value(statistic, place, 0.0, n, spread=still)
+            yield Value(statistic, place, 0.0, n, spread=self._error(np.zeros(len(sampled(self.seen)))))
             return
         distance, most = self.distances[pair], 0.5 * np.pi * self.k**0.5
         error = self._error(self.influences[pair])

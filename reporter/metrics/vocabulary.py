@@ -50,13 +50,17 @@ def heat(frame: pd.DataFrame, styles: Styles) -> Any:
     every = list(range(0, int(frame["position_a"].max()) + 1, 16))
     axis = alt.Axis(values=every, grid=False, ticks=True, domain=False, labelAngle=0)
     scale = alt.Scale(paddingInner=0, paddingOuter=0)
-    chart = alt.Chart().mark_rect()
-    return chart.encode(
-        x=alt.X("position_b:O", title="position", axis=axis, scale=scale),
-        y=alt.Y("position_a:O", title="position", axis=axis, scale=scale),
-        color=parts.cosine_colour(),
-        tooltip=parts.tooltips("position_a", "position_b", "cosine"),
-    ).properties(width="container", height=400)
+    return (
+        alt.Chart()
+        .mark_rect()
+        .encode(
+            x=alt.X("position_b:O", title="position", axis=axis, scale=scale),
+            y=alt.Y("position_a:O", title="position", axis=axis, scale=scale),
+            color=parts.cosine_colour(),
+            tooltip=parts.tooltips("position_a", "position_b", "cosine"),
+        )
+        .properties(width="container", height=400)
+    )
 
 
 def offsets(frame: pd.DataFrame, styles: Styles) -> Any:

@@ -158,5 +158,4 @@ def _change(weight: Tensor, base: Tensor) -> tuple[float | None, float | None]:
         return relative, 1.0
     start = np.random.default_rng(0).standard_normal(min(matrix.shape)).astype(matrix.dtype)
     matrix /= size
-    largest = svds(matrix, k=1, v0=start, return_singular_vectors=False)[0]
-    return relative, max(1.0, float(largest) ** -2)
+    return relative, max(1.0, float(svds(matrix, k=1, v0=start, return_singular_vectors=False)[0]) ** -2)

@@ -69,8 +69,7 @@ def find_closing(seen: Trace, blocks: Blocks) -> Closing:
             "the last_hidden_state of the model is neither the output of its last block nor a norm or projection of "
             "that output; reporter cannot measure it"
         )
-    closing = Closing("final", last.shape[-1], _way_back(seen, blocks, last))
-    return _tested(closing, h, last)
+    return _tested(Closing("final", last.shape[-1], _way_back(seen, blocks, last)), h, last)
 
 
 def _way_back(seen: Trace, blocks: Blocks, last: Tensor) -> tuple[tuple[nn.Module, Slot], ...]:

@@ -142,8 +142,7 @@ def _share(whole: Any, module: nn.Module) -> None:
 def _test(head: Head, whole: Any, model: LoadedModel) -> None:
     ids = model.inputs.random_ids(texts=2)
     mask = torch.ones_like(ids)
-    run = model.run(ids, mask)
-    mine = head.logits(run.last.flatten(0, 1))
+    mine = head.logits(model.run(ids, mask).last.flatten(0, 1))
     with changed(whole, **{whole.base_model_prefix: model.module}):
         theirs = whole(**_arguments(whole, ids, attention_mask=mask)).logits.flatten(0, 1)
     model.capture.clear()

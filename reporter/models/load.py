@@ -65,8 +65,7 @@ def weight_groups(
         if head := _weights_without_place(module, embedding, files, opened):
             groups[HEAD] = head
             order.append(HEAD)
-        hashes = pool.map(_hash, [groups[group] for group in order])
-        return dict(zip(order, hashes, strict=True))
+        return dict(zip(order, pool.map(_hash, [groups[group] for group in order]), strict=True))
 
 
 def _weights_without_place(

@@ -255,8 +255,7 @@ _SETTLED = 2 * 10**9  # nanoseconds; a file changed just now may change again wi
 
 def fingerprint(parts: Mapping[str, Any]) -> str:
     """Return a short hash of JSON values that does not depend on the order of keys."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:32]
 
 
 def hash_files(files: Iterable[Path], cache: Path | None = None) -> dict[str, str]:

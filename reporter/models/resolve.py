@@ -20,13 +20,7 @@ ModelOf = Callable[[str], tuple[Checkpoint, ...]]
 
 
 def resolve(
-    name: str,
-    spec: ModelSpec,
-    folder: Path,
-    cache: Path,
-    texts: TextsOf,
-    offline: bool,
-    models: ModelOf | None = None,
+    name: str, spec: ModelSpec, folder: Path, cache: Path, texts: TextsOf, offline: bool, models: ModelOf | None = None
 ) -> tuple[Checkpoint, ...]:
     """Return the checkpoints of one model, in the order of the study. Imports neither torch nor transformers.
 

@@ -237,8 +237,7 @@ def needed(run: Callable[[], torch.Tensor], missing: Mapping[str, nn.Parameter])
         for p in missing.values():
             p.requires_grad_(False)
     names = sorted(name for name, gradient in zip(missing, gradients, strict=True) if gradient is not None)
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 # Adapters that PEFT saved (LoRA and its like): read from safetensors and merged into the weights of their base.

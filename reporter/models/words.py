@@ -68,8 +68,7 @@ class Spelling:
         """Return the spelling of a vocabulary."""
         text_tokens = set(vocabulary).difference(special)
         marked = marks(text_tokens)
-        alphabet = byte_alphabet()
-        if marked == "byte-level" or text_tokens.issuperset(alphabet):
+        if marked == "byte-level" or text_tokens.issuperset(byte_alphabet()):
             return cls(marked, "gpt2")
         return cls(marked, "latin" if text_tokens.issuperset(map(chr, range(0x80, 0xA0))) else "text")
 

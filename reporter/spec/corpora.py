@@ -139,8 +139,7 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
                     f"'{name}.' and the label, more than {LONGEST_NAME} characters; shorten the name of the corpus"
                 )
             if trouble:
-                problem = f"`by` adds a corpus named {trouble}"
-                raise wrong(problem, name, "by", index)
+                raise wrong(f"`by` adds a corpus named {trouble}", name, "by", index)
             expanded[share_id] = share
     return expanded
 

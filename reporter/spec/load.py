@@ -345,8 +345,7 @@ def _check(layers: Layers, offer: Offer, broken: bool) -> tuple[Study | None, li
     if layers.data is None and broken:
         return None, []
     if not isinstance(layers.data, dict):
-        message = f"a study must be a mapping that begins with `study: ID`, got {show(layers.data)}"
-        return None, [Complaint(message)]
+        return None, [Complaint(f"a study must be a mapping that begins with `study: ID`, got {show(layers.data)}")]
     try:
         study = check_study(layers.data, offer)
     except ValidationError as error:

@@ -48,8 +48,7 @@ class _Schedule(Part):
             yield Complaint("must not be empty", ("checkpoints",))
         for index, step in enumerate(self.checkpoints):
             if not 0 <= step <= self.steps:
-                message = f"must be between 0 and `steps` ({self.steps}), got {step}"
-                yield Complaint(message, ("checkpoints", index))
+                yield Complaint(f"must be between 0 and `steps` ({self.steps}), got {step}", ("checkpoints", index))
             if step in self.checkpoints[:index]:
                 yield Complaint(f"step {step} is listed twice; remove one of them", ("checkpoints", index))
 
@@ -118,8 +117,7 @@ class Tuning(_Schedule):
 
     def after(self, base: Recipe) -> Recipe:
         """Return the recipe in full."""
-        settings = self.model_dump(exclude={"continues"}, exclude_none=True)
-        return base.model_copy(update=settings)
+        return base.model_copy(update=self.model_dump(exclude={"continues"}, exclude_none=True))
 
 
 def _read_recipe(value: Any) -> Any:

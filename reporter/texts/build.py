@@ -322,8 +322,7 @@ class _Filter:
             if self.dropped[reason]
         )
         key, remedy = _REASONS[max(self.dropped, key=lambda reason: self.dropped[reason])]
-        message = f"no text of {location} passes the filters: {reasons}; {remedy}"
-        yield Complaint(message, (key,) if key else ())
+        yield Complaint(f"no text of {location} passes the filters: {reasons}; {remedy}", (key,) if key else ())
 
 
 def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
@@ -332,8 +331,7 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
     Raises:
         ReporterError: no text passes, or a label of ``only`` is missing.
     """
-    only = getattr(spec, "only", None) or ()
-    chosen = _Filter(spec, dict.fromkeys(only, ("only",)))
+    chosen = _Filter(spec, dict.fromkeys(getattr(spec, "only", None) or (), ("only",)))
     with TextsWriter(place, *(getattr(spec, key, None) is not None for key in ("label", "cluster"))) as writer:
         for record in _records(origin):
             text = (record.text or "").strip()

@@ -413,8 +413,7 @@ def _conversations(
         ids, special, context = conversation(text, index + 1, tokenizer, never, chat)
         rows = slice(max_tokens)
         if not context[rows].all():
-            cut = len(ids[rows]) < len(ids)
-            inputs.append(TokenisedText(index, ids[rows], special[rows], cut, context[rows]))
+            inputs.append(TokenisedText(index, ids[rows], special[rows], len(ids[rows]) < len(ids), context[rows]))
     return inputs
 
 

@@ -61,18 +61,6 @@ def test_what_is_plain_is_told_apart_and_what_is_the_same_is_not():
     assert behind_best(np.ones((4, 3))) is None
 
 
-def test_strata_keep_their_weight():
-    rng = np.random.default_rng(4)
-    few, many = rng.standard_normal((10, 2)) + 3.0 * np.eye(2)[0], rng.standard_normal((90, 2))
-    strata = np.repeat([0, 1], [10, 90])
-    found = behind_best(np.concatenate([few, many]), strata)
-    assert found.values == pytest.approx((few.mean(axis=0) + many.mean(axis=0)) / 2)
-    error = np.sqrt(sum((of[:, 0] - of[:, 1]).var(ddof=1) / len(of) for of in (few, many))) / 2
-    assert found.high[1] - found.loss[1] == pytest.approx(1.984 * error, rel=0.05)  # Student's quantile at 98
-    wider = behind_best(np.concatenate([few, many]), strata, inflation=4.0)
-    assert wider.high[1] - wider.loss[1] == pytest.approx(2 * (found.high[1] - found.loss[1]))
-
-
 def test_as_many_units_as_it_says_decide():
     """With the number of units that is named, a difference as large as the true one is significant in about 80 %."""
     truth = np.array([0.5, 0.45, 0.3, 0.3])

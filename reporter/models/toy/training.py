@@ -80,8 +80,7 @@ def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
 def write_tokenizer(recipe: Recipe, texts: Texts, folder: Path) -> None:
     """Make the tokenizer of a recipe and write it as transformers' ``AutoTokenizer`` reads it."""
     special = SPECIAL_TOKENS[recipe.architecture]
-    tokenizer = _tokenizer(recipe, texts, special)
-    tokenizer.save(str(folder / "tokenizer.json"))
+    _tokenizer(recipe, texts, special).save(str(folder / "tokenizer.json"))
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": recipe.context,
@@ -123,8 +122,7 @@ def _word_level(recipe: Recipe, texts: Texts, special: dict[str, str]) -> Any | 
         for text in texts:
             counts.update(word for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text)))
         words = sorted(counts.keys() - set(names), key=lambda word: (-counts[word], word))
-        keeps_case = isinstance(normalizer, normalizers.NFC)
-        if keeps_case and all(word == word.lower() for word in words):
+        if isinstance(normalizer, normalizers.NFC) and all(word == word.lower() for word in words):
             continue
         if len(names) + len(words) <= recipe.vocabulary:
             vocabulary = {token: i for i, token in enumerate([*names, *words])}
