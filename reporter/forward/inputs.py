@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,12 +25,6 @@ if TYPE_CHECKING:
 
 PASS_VERSION = 3  # raise it when tokens, strata or the pass change what observables see
 PRECISIONS: tuple[Literal["float32", "mixed"], ...] = ("float32", "mixed")
-
-
-def digest(parts: Mapping[str, Any]) -> str:
-    """Return a hash of JSON values that does not depend on the order of keys."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)

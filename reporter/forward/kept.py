@@ -22,11 +22,12 @@ from reporter.core.files import (
     write_checksums,
     write_note,
 )
-from reporter.forward.inputs import digest, lock_of
+from reporter.forward.inputs import lock_of
 from reporter.forward.measure import Counts
 from reporter.forward.observable import Observable, Setting
 from reporter.forward.observed import KINDS
 from reporter.forward.token_categories import VIEWS
+from reporter.models.model_folder import fingerprint
 from reporter.models.places import Layout
 from reporter.spec.study import Keep
 from reporter.texts.tokens import Range
@@ -130,7 +131,7 @@ class PassFolder:
     """The folder of one pass: ``facts.json``, one file for each finished observable; ``parts`` has unfinished work."""
 
     def __init__(self, folder: Path, inputs: Mapping[str, Any]) -> None:
-        self.folder = folder / digest(inputs)
+        self.folder = folder / fingerprint(inputs)
         self._inputs = inputs
 
     @contextmanager
@@ -234,7 +235,7 @@ class Parts:
             for parts in _begun_parts(kept)
             if all(lacking(name, parts.wanted.get(name), want) is None for name, want in amounts.items())
         ]
-        new = f"{_FOLDER}{digest(_as_json(amounts))[:12]}"
+        new = f"{_FOLDER}{fingerprint(_as_json(amounts))[:12]}"
         return max(candidates, key=lambda parts: parts.count, default=cls(kept / new, dict(amounts)))
 
     @property

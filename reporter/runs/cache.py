@@ -14,7 +14,8 @@ from typing import Any
 
 from reporter.core.errors import UsageError
 from reporter.core.files import DAMAGED, held_if_free, lock_at, read_note
-from reporter.forward.inputs import FOLDERS, PRECISIONS, Kind, digest, lock_of
+from reporter.forward.inputs import FOLDERS, PRECISIONS, Kind, lock_of
+from reporter.models.model_folder import fingerprint
 from reporter.runs.plan import MetricCell, passes_in
 from reporter.store import Store
 
@@ -170,7 +171,7 @@ def not_kept(folder: Path, cell: MetricCell) -> list[str]:
     dropped: dict[str, None] = {}
     for forward_pass in cell.passes:
         for settled in (forward_pass.settled(precision) for precision in PRECISIONS):
-            here = folder / digest(settled.inputs)
+            here = folder / fingerprint(settled.inputs)
             for name in cell.metric.needs:
                 note = read_note(here / f"{name}.json")
                 if note and not note.get("stays", True) and not (here / f"{name}.safetensors").exists():

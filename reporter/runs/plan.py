@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from reporter.core.numbers import counted
-from reporter.forward.inputs import ADDED, FEWEST_TOKENS, FOLDERS, PRECISIONS, Pass, Size, digest, rate_of, size_of
+from reporter.forward.inputs import ADDED, FEWEST_TOKENS, FOLDERS, PRECISIONS, Pass, Size, rate_of, size_of
 from reporter.forward.inputs import tokens_of as tokens_of_texts
 from reporter.metrics.analysis import Analysis, Corpus, analyses
 from reporter.metrics.base import Metric, Options, catalogue
 from reporter.models.checkpoint import Checkpoint
+from reporter.models.model_folder import fingerprint
 from reporter.models.places import Site
 from reporter.spec import Study, StudyFile
 from reporter.spec.models import StatesModel
@@ -72,7 +73,7 @@ class Cell:
     @property
     def fingerprint(self) -> str:
         """Hash of the inputs."""
-        return digest(self.inputs) if self.inputs else ""
+        return fingerprint(self.inputs) if self.inputs else ""
 
     @property
     def compares(self) -> bool:
@@ -126,7 +127,7 @@ def passes_in(inputs: Mapping[str, Any]) -> list[str]:
     """Return the names of the folders of the passes that a cell's inputs hold."""
     not_of_pass = (_OTHERS, "metric", "metric version", "metric code", "options", "views")
     first = {part: value for part, value in inputs.items() if part not in not_of_pass}
-    return [digest(side) for side in (first, *inputs.get(_OTHERS, ())) if "pass" in side]
+    return [fingerprint(side) for side in (first, *inputs.get(_OTHERS, ())) if "pass" in side]
 
 
 @dataclass(frozen=True, kw_only=True)

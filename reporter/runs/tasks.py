@@ -17,11 +17,12 @@ from reporter.core.imports import importing
 from reporter.core.numbers import counted
 from reporter.core.progress import Progress
 from reporter.core.threads import given
-from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, digest, size_of
+from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, size_of
 from reporter.forward.kept import Amount
 from reporter.forward.passes import Passes, ReadyPass
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel, load
+from reporter.models.model_folder import fingerprint
 from reporter.models.states import SavedStates, load_states
 from reporter.models.toy.training import prepare
 from reporter.runs.cells import wanted_by
@@ -130,7 +131,7 @@ class Worker:
             return 0
 
     def _lock_file(self, task: Task) -> Path:
-        name = digest({"pass": self._passes[task.of].inputs, "range": task.index})
+        name = fingerprint({"pass": self._passes[task.of].inputs, "range": task.index})
         return self._folder / f"{name}.lock"
 
     def do(self, task: Task) -> Path:

@@ -10,9 +10,9 @@ from runs.conftest import INLINE, select
 
 from reporter.core.errors import UsageError, describe, library_error
 from reporter.forward import passes
-from reporter.forward.inputs import digest
 from reporter.metrics import base as registry
 from reporter.metrics.base import Metric, Statistic, Value
+from reporter.models.model_folder import fingerprint
 from reporter.models.places import Place
 from reporter.runs import runner
 from reporter.store import CellKey
@@ -67,7 +67,7 @@ def test_under_auto_cells_store_the_precision_used_and_reuse_what_is_there(study
     # Cells of an earlier build say "auto": they are known as well.
     for cell, row in zip(cells, inputs, strict=True):
         before = row | {part: "auto" for part in row if part.startswith("precision")}
-        changed = {"inputs": json.dumps(before), "fingerprint": digest(before)}
+        changed = {"inputs": json.dumps(before), "fingerprint": fingerprint(before)}
         store.put("cells", CellKey._fields, {name: cell[name] for name in CellKey._fields} | changed)
     assert run(study(auto), only=only)[0].cached == len(cells)
     # Without the numbers, kept observables decide, whatever the machine would choose now.
