@@ -111,9 +111,7 @@ def span(values: Sequence[float], digits: int = 0, size: float = 0.0) -> str:
 
 def whole(value: Any) -> str:
     """Write a whole number with thousands separated; NULL is ``–``."""
-    if is_null(value):
-        return "–"
-    return f"{int(value):,}"
+    return "–" if is_null(value) else f"{int(value):,}"
 
 
 def counted(number: Any, noun: str, plural: str = "") -> str:

@@ -301,6 +301,14 @@ class OfCorpus(OfModel):
     metric = METRIC
 
 
+class OfPair(OfStudy):
+    """A row of a metric about a pair of layers or of models, on a corpus under one view."""
+
+    corpus = CORPUS
+    view = VIEW
+    metric = METRIC
+
+
 class UnderView(OfModel):
     """A row of a metric on a corpus under one view."""
 

@@ -145,9 +145,7 @@ class PassFolder:
     def facts(self) -> PassFacts | None:
         """Return the facts of the pass; None before it was finished once."""
         note = read_note(self.folder / "facts.json")
-        if note is None:
-            return None
-        return PassFacts.read(note["facts"])
+        return None if note is None else PassFacts.read(note["facts"])
 
     def set_aside_damaged(self, amounts: Wanted) -> None:
         """Rename damaged files, so that they count as missing; call it inside ``locked``."""

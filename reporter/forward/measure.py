@@ -66,9 +66,7 @@ class Chosen:
 
 def autocast(device: torch.device, precision: Precision) -> AbstractContextManager[object]:
     """Return the context in which a model runs in this precision; weights and residual stream stay float32."""
-    if precision == "float32":
-        return nullcontext()
-    return torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext() if precision == "float32" else torch.autocast(device.type, dtype=torch.bfloat16)
 
 
 def expected(precision: Asked, width: int, device: torch.device) -> Precision:

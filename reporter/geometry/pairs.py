@@ -176,9 +176,7 @@ class Tile:
     def values(self, measure: Measure) -> Tensor:
         """Return a measure of the pairs that count; not to be changed."""
         x = self.matrix(measure)
-        if not self.diagonal:
-            return x
-        return x[torch.ones(x.shape, dtype=torch.bool, device=x.device).triu(1)]
+        return x if not self.diagonal else x[torch.ones(x.shape, dtype=torch.bool, device=x.device).triu(1)]
 
 
 def tiles(rows: Rows, columns: Rows | None = None, what: str = "pairs", progress: Progress = silent) -> Iterator[Tile]:

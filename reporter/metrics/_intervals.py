@@ -193,18 +193,3 @@ def _decomposed(seen: Observed, place: Place, sample: Selection) -> Spectrum:
         for name, influence in zip(numbers, influences.T.cpu().numpy(), strict=True)
     }
     return Spectrum(spectrum, "", errors, vectors[:, -1].cpu().numpy())
-
-
-def uncentred_eigenvalues(seen: Observed) -> Mapping[Place, Floats]:
-    """Return for each place the eigenvalues of E xxᵀ = covariance + μμᵀ, largest first; n tokens span n directions.
-
-    They are the squared singular values of the matrix of states as they are, over n.
-    """
-    import torch
-
-    def at(place: Place) -> Floats:
-        moment, mean = torch.from_numpy(seen.covariance(place)), torch.from_numpy(seen.moments(place).mean)
-        values: Floats = torch.linalg.eigvalsh(moment + mean.outer(mean)).flip(0)[: seen.tokens].numpy()
-        return values
-
-    return seen.everywhere(("uncentred", seen.held), at)

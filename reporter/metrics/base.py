@@ -24,12 +24,12 @@ from reporter.core.errors import ReporterError, hint
 from reporter.core.imports import Registry, code_of
 from reporter.core.sources import BIBLIOGRAPHY, Source
 from reporter.core.table import (
-    CORPUS,
     HIGH,
     LOW,
     METRIC,
     VIEW,
-    OfModel,
+    OfPair,
+    OfStudy,
     Row,
     UnderView,
     aside,
@@ -265,17 +265,13 @@ class LayerErrors(UnderView, table="layer_errors"):
     )
 
 
-class PairValue(Row, table="layer_pairs"):
+class PairValue(OfPair, table="layer_pairs"):
     """A number for two layers, of one model or of two, on the same texts.
 
     A number that could not be computed has the value None (NULL in the database), with the reason in ``reason``
     (``cells.reasons``).
     """
 
-    study = OfModel.study
-    corpus = CORPUS
-    view = VIEW
-    metric = METRIC
     statistic: str = column("statistic, such as 'cka' or 'knn'", key=True)
     model_a = of_cell("name of the first model")
     checkpoint_a = of_cell("its checkpoint")
@@ -290,13 +286,12 @@ class PairValue(Row, table="layer_pairs"):
     reason: str = aside(default="")
 
 
-class Difference(Row, table="differences"):
+class Difference(OfStudy, table="differences"):
     """A statistic on one side of a comparison minus the same on the other: two corpora, or a model and its base.
 
     The other fields are as in a value; ``n`` is the number of texts of the smaller side.
     """
 
-    study = OfModel.study
     kind = of_cell("'corpora' (one model on two corpora) or 'base' (a model minus its base)")
     view = VIEW
     metric = METRIC

@@ -13,24 +13,9 @@ from pydantic import Field
 from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.intervals import (
-    FEWEST_TEXTS,
-    Error,
-    Interval,
-    Scale,
-    error_over_texts,
-    interval,
-    percentile_interval,
-)
+from reporter.geometry.intervals import FEWEST_TEXTS, Error, Scale, error_over_texts, interval, percentile_interval
 from reporter.geometry.spectra import mean_cosine_of
-from reporter.metrics._intervals import (
-    BOOTSTRAP,
-    MORE_TYPES,
-    ON_TWEETS,
-    described,
-    per_doubling,
-    sampled,
-)
+from reporter.metrics._intervals import BOOTSTRAP, MORE_TYPES, ON_TWEETS, described, per_doubling, sampled
 from reporter.metrics.base import Options, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
@@ -428,21 +413,20 @@ def _value(statistic: str, place: Place, mean: _Mean | None, scale: Scale, reaso
 def _self_similarity(
     mean: _Mean | None, drawn: _DrawnTypes, cosine: _Cosine | None, place: Place, seen: Observed
 ) -> Iterator[Value]:
-    value = _value("self_similarity", place, mean, "fisher")
+    number = _value("self_similarity", place, mean, "fisher")
     if mean is None:
-        yield value
+        yield number
     else:
         sizes = tuple(drawn.occurrences.sizes.tolist())
-        yield from with_floor(value, noise.self_similarity(sizes, seen.width(place), seen.seed))
+        yield from with_floor(number, noise.self_similarity(sizes, seen.width(place), seen.seed))
     if mean is None or cosine is None:
-        yield Value("self_similarity_adjusted", place, None, value.n, reason=value.reason or _NO_COSINE)
+        yield Value("self_similarity_adjusted", place, None, number.n, reason=number.reason or _NO_COSINE)
         return
-    ends: Interval = (None, None)
+    value, error = mean.value - cosine.value, None
     if mean.error is not None and cosine.error is not None:
         _, of_both, of_these = np.intersect1d(drawn.texts, cosine.texts, assume_unique=True, return_indices=True)
         error = _of_difference(mean.error, cosine.error, float(mean.of_texts[of_both] @ cosine.of_texts[of_these]))
-        ends = interval(mean.value - cosine.value, error, "plain", (-2.0, 2.0))
-    yield Value("self_similarity_adjusted", place, mean.value - cosine.value, mean.n, *ends)
+    yield Value("self_similarity_adjusted", place, value, mean.n, *interval(value, error, "plain", (-2.0, 2.0)))
 
 
 def _of_difference(a: Error, b: Error, shared: float) -> Error:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from reporter.charts import Chart, models
 from reporter.core.sources import BIBLIOGRAPHY
-from reporter.core.table import CORPUS, METRIC, VIEW, Comparable, OfModel, Row, column, of_cell
+from reporter.core.table import Comparable, OfPair, column, of_cell
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import jackknife_interval
@@ -106,15 +106,11 @@ class PairOptions(Options):
     )
 
 
-class ModelPair(Row, table="model_pairs"):
+class ModelPair(OfPair, table="model_pairs"):
     """How alike two models are: the most similar of all pairs of their layers, against the most similar by chance."""
 
     compared = (Comparable(("calibrated",), "corpus", "statistic"),)
 
-    study = OfModel.study
-    corpus = CORPUS
-    view = VIEW
-    metric = METRIC
     statistic: str = column("'cka' or 'knn'", key=True)
     model_a = of_cell("name of the first model")
     checkpoint_a = of_cell("its checkpoint")

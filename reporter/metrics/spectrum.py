@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,7 @@ from reporter.core.table import Comparable, UnderView, at_place, column
 from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import Error, interval, reciprocal
-from reporter.metrics._intervals import (
-    RARE_TYPES,
-    Spectrum,
-    described,
-    per_doubling,
-    spectrum_of,
-    uncentred_eigenvalues,
-)
+from reporter.metrics._intervals import RARE_TYPES, Spectrum, described, per_doubling, spectrum_of
 from reporter.metrics.base import N, Options, Share, Size, Statistic, Value, metric, undefined, with_floor
 
 if TYPE_CHECKING:
@@ -265,11 +258,26 @@ def _ranks_of_roots(eigenvalues: Floats, seen: Observed, place: Place) -> Iterat
     # The second moment of n vectors is distributed as the centred one of n + 1: Wishart with n degrees of freedom.
     singular = {
         "effective_rank_singular": (eigenvalues, isotropic),
-        "rankme": (uncentred_eigenvalues(seen)[place], noise.eigenvalues(n + 1, width, seen.seed)),
+        "rankme": (_uncentred_eigenvalues(seen)[place], noise.eigenvalues(n + 1, width, seen.seed)),
     }
     for name, (squares, of_noise) in singular.items():
         rank = spectra.rank_of_roots(squares, float(eigenvalues.sum()))
         yield from with_floor(Value(name, place, rank, n), max(1.0, spectra.effective_rank_of(np.sqrt(of_noise))))
+
+
+def _uncentred_eigenvalues(seen: Observed) -> Mapping[Place, Floats]:
+    """Return for each place the eigenvalues of E xxᵀ = covariance + μμᵀ, largest first; n tokens span n directions.
+
+    They are the squared singular values of the matrix of states as they are, over n.
+    """
+    import torch
+
+    def at(place: Place) -> Floats:
+        moment, mean = torch.from_numpy(seen.covariance(place)), torch.from_numpy(seen.moments(place).mean)
+        values: Floats = torch.linalg.eigvalsh(moment + mean.outer(mean)).flip(0)[: seen.tokens].numpy()
+        return values
+
+    return seen.everywhere(("uncentred", seen.held), at)
 
 
 def _rank_and_entropy(

@@ -433,9 +433,7 @@ class VocabularySpec(ModelsSpec, VocabularyOptions):
 
 
 def _as_mapping(value: Any) -> Any:
-    if value == "all" or isinstance(value, list | tuple):
-        return {"models": value}
-    return value
+    return {"models": value} if value == "all" or isinstance(value, list | tuple) else value
 
 
 Models = Annotated[

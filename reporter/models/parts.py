@@ -216,9 +216,7 @@ def measured_part(
     if role is not None:
         raise ReporterError(f"{folder}: {config.model_type} is not an encoder–decoder; remove `part`")
     text = getattr(whole, "text_model", None)
-    if isinstance(text, nn.Module) and not _reads_tokens(whole):
-        return text, "text"
-    return whole, None
+    return (text, "text") if isinstance(text, nn.Module) and not _reads_tokens(whole) else (whole, None)
 
 
 def decoder_start(folder: Path) -> int | None:

@@ -73,9 +73,7 @@ class Layers:
 
     def text(self) -> str:
         """Return the whole study as one YAML text without ``extends`` and overrides."""
-        if self.below is None and not self.sets:
-            return self.written
-        return as_yaml(self.data)
+        return self.written if self.below is None and not self.sets else as_yaml(self.data)
 
 
 def _extended(text: str, path: Path, above: tuple[Path, ...] = ()) -> Layers:
