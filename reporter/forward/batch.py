@@ -334,13 +334,12 @@ def joined(
         rows, positions = np.nonzero(batch.counted)
         inputs = model.seen(batch, corpus.originals) if isinstance(model, SavedStates) else batch.ids
         contexts = context_keys(inputs, batch.mask.sum(axis=1), causal, settings.seed)
-        embedded = contexts if mixed else embedding_keys(inputs, positions_added)
         facts = (
             strata(part.sinks.sink, batch.mask, batch.special),
             first_own(batch.mask, batch.special),
             batch.ids,
             contexts,
-            np.broadcast_to(embedded, contexts.shape),
+            np.broadcast_to(contexts if mixed else embedding_keys(inputs, positions_added), contexts.shape),
             *part.sinks.columns(),
         )
         index = before + rows * batch.ids.shape[1] + positions

@@ -487,6 +487,11 @@ def undefined(statistics: Iterable[str | Statistic], place: Place | None, n: int
         yield Value(name, place, None, n, reason=reason)
 
 
+def valued(statistic: str, place: Place | None, value: float | None, n: int, reason: str) -> Value:
+    """Return a number, or NULL with the reason."""
+    return Value(statistic, place, value, n, reason=reason if value is None else "")
+
+
 def with_floor(number: Value, floor: float, n: int | None = None) -> tuple[Value, Value]:
     """Return a number and its floor, which rests on ``n`` observations, by default as many as the number."""
     return number, Value(f"{number.statistic}_floor", number.place, floor, number.n if n is None else n)

@@ -12,7 +12,7 @@ from pydantic import Field
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import percentile_interval
 from reporter.metrics._intervals import BOOTSTRAP
-from reporter.metrics.base import Options, Share, Statistic, Value, metric, undefined, with_floor
+from reporter.metrics.base import Options, Share, Statistic, Value, metric, undefined, valued, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed
@@ -150,10 +150,8 @@ def entropy(seen: Observed, options: EntropyOptions) -> Iterator[Value]:
             texts, mean = entropies.distinct, float(values.mean())
             ends = percentile_interval(replicates, texts)
             yield from with_floor(Value(name, place, mean, n, *ends, texts=texts, spread=replicates), floors[name])
-    if entropies is None or not entropies.texts:
-        yield Value("skipped", None, None, 0, reason="no text has a token")
-    else:
-        yield Value("skipped", None, entropies.short / entropies.texts, entropies.texts)
+    texts, short = (entropies.texts, entropies.short) if entropies else (0, 0)
+    yield valued("skipped", None, short / texts if texts else None, texts, "no text has a token")
 
 
 def numbers_of(entropies: Floats, lengths: Ints | Floats, d: int) -> dict[str, Floats]:

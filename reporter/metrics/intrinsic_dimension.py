@@ -16,7 +16,7 @@ from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import half_sample_interval
 from reporter.metrics._intervals import DENSER, HALF_SAMPLES, per_doubling
-from reporter.metrics.base import SampleOptions, Share, Size, Statistic, Value, metric, undefined, with_floor
+from reporter.metrics.base import SampleOptions, Share, Size, Statistic, Value, metric, undefined, valued, with_floor
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -207,10 +207,8 @@ def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[V
             yield from undefined(spectra.NAMES, place, estimates.n, estimates.reason)
         else:
             yield from _estimates(seen, estimates, place, options)
-        if estimates.tokens:
-            yield Value("duplicates", place, 1 - estimates.n / estimates.tokens, estimates.tokens)
-        else:
-            yield Value("duplicates", place, None, 0, reason="no token")
+        share = 1 - estimates.n / estimates.tokens if estimates.tokens else None
+        yield valued("duplicates", place, share, estimates.tokens, "no token")
 
 
 @dataclass(frozen=True)

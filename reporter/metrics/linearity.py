@@ -235,8 +235,7 @@ class _Pair:
             return "all states are equal at one of the layers"
         first, second = (None if part is None or part.n < 3 or not part.vary else part for part in parts)
         halves = None if first is None or second is None else (first, second)
-        half = torch.from_numpy(half_of(sample.texts, seen.seed)).to(x.device)
-        return cls(joint, halves, x, y, half)
+        return cls(joint, halves, x, y, torch.from_numpy(half_of(sample.texts, seen.seed)).to(x.device))
 
 
 def _fits(seen: Observed, place: Place, pair: _Pair, name: str, here: _Directions) -> Iterator[Value]:
@@ -262,8 +261,7 @@ def _fits(seen: Observed, place: Place, pair: _Pair, name: str, here: _Direction
         pair.y,
         pair.half,
     )
-    error = None if few else _over_texts(seen, influence, pair)
-    low, high = interval(share, error, "plain", (-inf, 1.0))
+    low, high = interval(share, None if few else _over_texts(seen, influence, pair), "plain", (-inf, 1.0))
     yield Value(f"{name}_heldout", place, share, n, low, high, few)
 
 

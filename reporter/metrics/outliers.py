@@ -15,7 +15,7 @@ from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.metrics import _outlier_lists as lists
 from reporter.metrics._intervals import BOOTSTRAP, LARGEST, described, mean_with_interval, per_doubling, sampled
-from reporter.metrics.base import Options, Share, Size, Statistic, Value, metric, undefined
+from reporter.metrics.base import Options, Share, Size, Statistic, Value, metric, undefined, valued
 
 if TYPE_CHECKING:
     from reporter.forward.moments import LayerMoments
@@ -222,15 +222,11 @@ def outliers(
         yield Value("massive", place, float(kept.massive[index, strata].sum()) / moments.n, moments.n)
         yield Value("largest", place, largest, moments.n)
         square = float(np.mean(np.square(moments.mean) + moments.squares / moments.n))
-        if square == 0:
-            yield Value("largest_ratio", place, None, moments.n, reason="all states are zero")
-        else:
-            yield Value("largest_ratio", place, max(1.0, largest / square**0.5), moments.n)
+        ratio = max(1.0, largest / square**0.5) if square else None
+        yield valued("largest_ratio", place, ratio, moments.n, "all states are zero")
         standing[place] = here = lists.DimensionFacts.of(moments, kept.unit_squares[index][strata].sum(dim=0).numpy())
-        if here.deviations is None:
-            yield Value("dimensions", place, None, here.n, reason="all dimensions have the same mean")
-        else:
-            yield Value("dimensions", place, float((here.deviations > lists.STANDS_OUT).sum()), here.n)
+        beyond = None if here.deviations is None else float((here.deviations > lists.STANDS_OUT).sum())
+        yield valued("dimensions", place, beyond, here.n, "all dimensions have the same mean")
         yield _top3_share(moments, here, place, seen)
     if not seen.wants("sink_norm_ratio", "first_norm_ratio", "sink_share", "sink_sensitivity"):
         return
@@ -238,10 +234,8 @@ def outliers(
     yield from lists.listed_dimensions({place: here for place, here in standing.items() if place in seen.path})
     yield from seen.once(("massive activations", size), lambda: lists.listed_activations(seen, kept, size))
     n = sinks.own_tokens if seen.view != "no-sinks" else seen.tokens
-    if n:
-        yield Value("sink_share", None, sinks.own_sinks / n if seen.view != "no-sinks" else 0.0, n)
-    else:
-        yield Value("sink_share", None, None, 0, reason="no token belongs to a text")
+    own_sinks = sinks.own_sinks if seen.view != "no-sinks" else 0
+    yield valued("sink_share", None, own_sinks / n if n else None, n, "no token belongs to a text")
     yield from (SinkToken(**sink) for sink in sinks.listed())
     sink_cuts = seen.once(("sink cuts", size), lambda: lists.cuts(seen, size))
     yield from sink_cuts

@@ -467,8 +467,7 @@ def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int
         right_by[name] = outcome.right
         ends = share_interval(outcome.right, read.units)
         yield from with_floor(Value(name, place, outcome.accuracy, n, *ends), majority)
-        ends = share_interval(of_control.right, read.units)
-        yield Value(f"{name}_control", place, of_control.accuracy, n, *ends)
+        yield Value(f"{name}_control", place, of_control.accuracy, n, *share_interval(of_control.right, read.units))
         selectivity, low, high = classifiers.paired(outcome.right, of_control.right, read.units)
         yield Value(f"{name}_selectivity", place, selectivity, n, low, high)
         yield Value(f"{name}_memorised", place, of_control.memorised, n)

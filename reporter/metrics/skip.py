@@ -359,8 +359,7 @@ def _of_blocks(losses: _Sums, cosines: _Sums, angles: _Sums, context: Context) -
         value = float(spearman(changes, sign * proxy.means()))
         replicates = spearman(drawn, sign * proxy.replicates(context.seed))
         error = Error(float(np.nanstd(replicates)) * (texts / (texts - 1)) ** 0.5, texts - 1) if gaps else None
-        ends = interval(value, error, "fisher", (-1.0, 1.0))
-        yield Value(name, None, value, layers, *ends)
+        yield Value(name, None, value, layers, *interval(value, error, "fisher", (-1.0, 1.0)))
     yield Value("stability", None, float(np.nanmean(kendall(drawn, changes))), texts, reason=_NO_INTERVAL)
 
 

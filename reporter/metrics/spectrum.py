@@ -247,8 +247,7 @@ def _numbers(spectrum: Spectrum, seen: Observed, place: Place) -> Iterator[Value
         if exponent is None:
             yield Value(name, place, None, n, reason="fewer than three eigenvalues to fit")
             continue
-        ends = interval(exponent, error, "plain", (0.0, np.inf))
-        yield Value(name, place, exponent, n, *ends, spread=error)
+        yield Value(name, place, exponent, n, *interval(exponent, error, "plain", (0.0, np.inf)), spread=error)
         yield Value(f"{name}_floor", place, spectra.decay_of(isotropic, fitted), n)
 
 
