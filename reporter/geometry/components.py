@@ -292,9 +292,7 @@ def apart(a: LeadingAxes, b: LeadingAxes) -> SubspaceDistance:
     # d distance / d cosine = −θ / (distance · sin θ), where θ / sin θ is 1 for no angle.
     by_cosine = -1 / (max(distance, _TINY) * np.sinc(angles / np.pi))
     return SubspaceDistance(
-        distance,
-        a.response((b.axes @ right.T * by_cosine) @ left.T),
-        b.response((a.axes @ left * by_cosine) @ right),
+        distance, a.response((b.axes @ right.T * by_cosine) @ left.T), b.response((a.axes @ left * by_cosine) @ right)
     )
 
 

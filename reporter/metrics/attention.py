@@ -36,13 +36,7 @@ if TYPE_CHECKING:
 # The charts of attention: each head's attention to the first token, and models beside each other.
 
 
-CHAPTER = Chapter(
-    SENTENCES,
-    "attention",
-    "Attention",
-    "Which heads attend mainly to the first token?",
-    5,
-)
+CHAPTER = Chapter(SENTENCES, "attention", "Attention", "Which heads attend mainly to the first token?", 5)
 
 
 def heads(frame: pd.DataFrame, styles: Styles) -> Any:

@@ -37,13 +37,7 @@ if TYPE_CHECKING:
 # The charts of groups: texts by layer, and groups against their controls.
 
 
-CHAPTER = Chapter(
-    SENTENCES,
-    "groups",
-    "Groups",
-    "Do paraphrases cluster more than matched random texts?",
-    1,
-)
+CHAPTER = Chapter(SENTENCES, "groups", "Groups", "Do paraphrases cluster more than matched random texts?", 1)
 TITLES = {"silhouette": "silhouette", "ratio": "distance within / between"}
 CONTROLS = {"none": [1, 0], "random-characters": [2, 3], "random-words": [6, 4]}
 """Dash of a group's own texts and of the matched random texts."""

@@ -152,10 +152,7 @@ _OVER_RANKS = (
 )
 _CHANCE = "Chance level: 1, exactly, if neighbours at the two layers are unrelated."
 _imbalance = partial(
-    Statistic,
-    sources=("glielmo2022ranking", "acevedo2025quantitative"),
-    interval=_OVER_RANKS,
-    bounds=(0, 2),
+    Statistic, sources=("glielmo2022ranking", "acevedo2025quantitative"), interval=_OVER_RANKS, bounds=(0, 2)
 )
 
 

@@ -52,9 +52,7 @@ class Skip(Part):
 
     corpus: Name = Field(description="The corpus whose texts the model predicts.")
     blocks: Annotated[tuple[int, ...], AsTuple, AfterValidator(no_repeats), AfterValidator(_positive)] = Field(
-        (1, 2, 4),
-        min_length=1,
-        description="Numbers of blocks to leave out; for each number up to four sets are run.",
+        (1, 2, 4), min_length=1, description="Numbers of blocks to leave out; for each number up to four sets are run."
     )
     texts: int = Field(60, ge=10, le=5000, description="Number of texts of the corpus.")
     every_block: bool = Field(True, description="Whether to measure the loss without each single block, too.")

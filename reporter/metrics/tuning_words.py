@@ -33,12 +33,7 @@ LISTED = 20
 NEAR = 0.01
 """Share of the vocabulary at the top of which a text agrees."""
 
-_share = partial(
-    Statistic,
-    sources=("minder2026narrow",),
-    interval=BOOTSTRAP,
-    bounds=(None, 1),
-)
+_share = partial(Statistic, sources=("minder2026narrow",), interval=BOOTSTRAP, bounds=(None, 1))
 _DEFINED = (
     "‖m‖² / mean ‖δ‖² over tokens, with δ = h − h⁰ the state minus the base's state of the same token. ‖m‖² is the "
     "mean of δ·δ′ over pairs of tokens of different texts, so that chance gives 0. Of each text the"

@@ -25,21 +25,12 @@ if TYPE_CHECKING:
 # The charts of static embeddings. Nothing on their page rests on more than 5,000 rows of a model.
 
 
-VOCABULARY = Page(
-    "weights",
-    "Weights",
-    "What do the token and position vectors contain before a model reads any text?",
-)
+VOCABULARY = Page("weights", "Weights", "What do the token and position vectors contain before a model reads any text?")
 DISTRIBUTIONS_CHAPTER = Chapter(
     VOCABULARY, "distributions", "Norms and pairs", "How long are the vectors, and how similar?"
 )
 PICTURE_CHAPTER = Chapter(VOCABULARY, "picture", "Projections", "Vectors in two or three dimensions.")
-ENDS_CHAPTER = Chapter(
-    VOCABULARY,
-    "ends",
-    "Extremes",
-    "The most and least similar pairs, and the extreme tokens.",
-)
+ENDS_CHAPTER = Chapter(VOCABULARY, "ends", "Extremes", "The most and least similar pairs, and the extreme tokens.")
 POSITIONS_CHAPTER = Chapter(VOCABULARY, "positions", "Positions", "Position vectors, which are added to token vectors.")
 _distribution = partial(Chart, chapter=DISTRIBUTIONS_CHAPTER, half=True, key="part")
 _positions = partial(Chart, chapter=POSITIONS_CHAPTER, half=True)

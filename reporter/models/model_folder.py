@@ -42,14 +42,7 @@ _VOCABULARIES = frozenset(
 )
 _VOCABULARY_SUFFIXES = (".tiktoken", ".model", ".spm")
 _TOKENIZER_EXTRAS = frozenset(
-    {
-        TOKENIZER_CONFIG,
-        "special_tokens_map.json",
-        "added_tokens.json",
-        "merges.txt",
-        "bpe.codes",
-        "chat_template.jinja",
-    }
+    {TOKENIZER_CONFIG, "special_tokens_map.json", "added_tokens.json", "merges.txt", "bpe.codes", "chat_template.jinja"}
 )
 _NEED_NO_VOCABULARY = frozenset({"ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer"})
 

@@ -289,11 +289,7 @@ def _fetch(hub: str, commit: str, patterns: list[str], offline: bool) -> Path:
 
     try:
         folder = snapshot_download(
-            hub,
-            revision=commit,
-            allow_patterns=patterns,
-            ignore_patterns=["*/*"],
-            local_files_only=offline,
+            hub, revision=commit, allow_patterns=patterns, ignore_patterns=["*/*"], local_files_only=offline
         )
     except Exception as error:
         raise ReporterError(

@@ -119,8 +119,7 @@ class _Weights(Part):
     )
     trust_remote_code: bool = Field(False, description="Run the Python code of the model's repository.")
     allow_pickle: bool = Field(
-        False,
-        description="Load pickle files, which can run code, if the model has no safetensors files.",
+        False, description="Load pickle files, which can run code, if the model has no safetensors files."
     )
     adapter: Annotated[Path, AsPath] | None = Field(
         None,
@@ -274,8 +273,7 @@ class StatesModel(_Related):
         description="Safetensors file of the states on each corpus; relative to the study file, or absolute.",
     )
     role: Literal["encoder", "decoder"] | None = Field(
-        None,
-        description="'encoder' if tokens see later tokens, else 'decoder'. Needed only if the files do not tell.",
+        None, description="'encoder' if tokens see later tokens, else 'decoder'. Needed only if the files do not tell."
     )
 
 

@@ -239,11 +239,7 @@ TRANSITIVE: dict[NounClass, dict[NounClass, tuple[Verb, ...]]] = {
         "plant": verbs("chew trample eat/ate"),
         "place": verbs("leave/left enter guard"),
     },
-    "vehicle": {
-        "place": verbs("reach pass leave/left"),
-        "person": verbs("carry pass"),
-        "tool": verbs("carry"),
-    },
+    "vehicle": {"place": verbs("reach pass leave/left"), "person": verbs("carry pass"), "tool": verbs("carry")},
     "text": {
         "person": verbs("please bore describe praise"),
         "idea": verbs("explain reveal mention"),

@@ -440,11 +440,7 @@ def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first
         if cut:
             # Asked again, because only the tokenizer knows how to cut and keep the closing special token.
             short = tokenizer(
-                raw[offset],
-                return_special_tokens_mask=True,
-                truncation=True,
-                max_length=max_tokens,
-                verbose=False,
+                raw[offset], return_special_tokens_mask=True, truncation=True, max_length=max_tokens, verbose=False
             )
             ids, special = short["input_ids"], short["special_tokens_mask"]
         if ids:

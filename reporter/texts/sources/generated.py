@@ -370,8 +370,7 @@ class GeneratedCorpus(CorpusPart):
     )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Another seed gives other texts.")
     vocabulary: Name | None = Field(
-        None,
-        description="Only with random-words: draw the whole words in the vocabulary of this model of the study.",
+        None, description="Only with random-words: draw the whole words in the vocabulary of this model of the study."
     )
 
     @model_validator(mode="after")
