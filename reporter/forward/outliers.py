@@ -285,16 +285,6 @@ class SinkTokens(ByType):
         ]
         self.types.add(keys, np.stack(facts, axis=1), np.stack([token_facts.ratio, token_facts.dominance], axis=1))
 
-    @property
-    def own_tokens(self) -> int:
-        """Tokens of the texts themselves."""
-        return int(self.counts[0])
-
-    @property
-    def own_sinks(self) -> int:
-        """Those of them that are sinks."""
-        return int(self.counts[1])
-
     def listed(self) -> Iterator[dict[str, Any]]:
         """Yield the sinks by type, those of most texts first."""
         keys, facts, sizes = self.types.keys, self.types.facts, self.types.sizes

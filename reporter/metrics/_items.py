@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,15 +54,24 @@ def drawn_texts(corpus: Corpus, size: int, context: Context) -> tuple[list[str],
     Texts in which the tokenizer finds no token are passed over. A smaller sample is the beginning of a larger one.
     """
     order = stream(context.seed, "texts").permutation(len(corpus.texts))
+    rows = dict(list(distinct_texts(corpus, order, size, context).items())[:size])
+    return list(rows), units_of(corpus, list(rows.values()))
+
+
+def distinct_texts(
+    corpus: Corpus, order: Ints, size: int, context: Context, taken: Collection[str] = ()
+) -> dict[str, int]:
+    """Return the rows of distinct texts in an order, ``size`` of them or a few more, without those that are taken."""
     distinct: dict[str, int] = {}
     for start in range(0, len(order), _AT_ONCE):
+        if len(distinct) >= size:
+            break
         rows: dict[str, int] = {}
         for row in order[start : start + _AT_ONCE].tolist():
             rows.setdefault(corpus.texts[row], row)
-        distinct |= {text: rows[text] for text in readable(list(rows), context) if text not in distinct}
-        if len(distinct) >= size:
-            break
-    return list(distinct)[:size], units_of(corpus, list(distinct.values())[:size])
+        new = (text for text in readable(list(rows), context) if text not in distinct and text not in taken)
+        distinct |= {text: rows[text] for text in new}
+    return distinct
 
 
 def units_of(corpus: Corpus, rows: Sequence[int]) -> Ints:

@@ -10,13 +10,12 @@ import numpy as np
 import torch
 
 from reporter.core.errors import ReporterError
-from reporter.geometry.arrays import Bools, Floats, Ints
+from reporter.geometry.arrays import Bools, Floats, Ints, Progress, silent
 from reporter.geometry.components import coordinates
 from reporter.geometry.neighbours import BOTH, against, compare
 from reporter.geometry.pairs import Rows
 from reporter.metrics._items import EncodedText, Point
 from reporter.metrics._static_vectors import StaticVectors
-from reporter.metrics.analysis import Tell, silent
 from reporter.metrics.base import Value
 from reporter.metrics.journeys import JourneyStep, Measure, Neighbour, Norm, TokenPair, WithPositions
 from reporter.models.places import Layout, Place
@@ -155,7 +154,7 @@ def steps(
     top: int,
     positions: bool,
     close: Close | None = None,
-    tell: Tell = silent,
+    tell: Progress = silent,
 ) -> Iterator[Value | JourneyStep | Neighbour]:
     """Yield all steps of all tokens, and the neighbours of those that are followed."""
     size = len(vectors.tokens)

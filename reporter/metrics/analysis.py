@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from reporter.core.errors import ReporterError
 from reporter.core.imports import Registry
 from reporter.core.places import Pooling
+from reporter.geometry.arrays import Progress, silent
 from reporter.metrics.base import HELPERS, Definition, declaring
 from reporter.spec.offer import Section
 from reporter.spec.study import Study
@@ -39,14 +40,6 @@ def texts_share(texts: str, token: str, pooling: str) -> str:
     """Return a sentence without its full stop: pooling reads the same token in all of some texts."""
     end = "end" if pooling == "last" else "begin"
     return f"all {texts} {end} in the token {token}, and its state is read as the vector of each text"
-
-
-Tell = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is."""
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -87,16 +80,11 @@ class Context:
     corpora: Mapping[str, Corpus]
     seed: int
     batch_tokens: int = 8192
-    tell: Tell = silent
+    tell: Progress = silent
     auto: bool = False
     warnings: list[str] = field(default_factory=list)
     base: Callable[[], LoadedModel] | None = None
     known: Mapping[int, Mapping[str, OfText]] = field(default_factory=dict)
-
-
-def as_written(item: Any, folder: Path) -> Any:
-    """Return an item as the study says it: all that its numbers depend on where it names no file."""
-    return item
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +104,7 @@ class Analysis(Definition):
     """
 
     section: Section
-    resolve: Callable[[Any, Path], BaseModel] = as_written
+    resolve: Callable[[Any, Path], BaseModel] = lambda item, folder: item
     pooled: bool = False
     last_only: bool = False
     baselines: bool = False

@@ -177,7 +177,6 @@ def loss(seen: Observed, options: Options) -> Iterator[Value]:
 # How long words stay what they were: function words against content words.
 
 
-KINDS = ("function", "content")
 _FUNCTION = "Function words are tokens that are whole words and among scikit-learn's English stop words."
 _CONTENT = "Content words are tokens that are whole words of letters and not English stop words."
 _WHOLE = (
@@ -218,12 +217,8 @@ def _cosine(kind: str, words: str) -> Statistic:
     )
 
 
-WORDS = (
-    _rank("function", _FUNCTION),
-    _rank("content", _CONTENT),
-    _cosine("function", _FUNCTION),
-    _cosine("content", _CONTENT),
-)
+_WORDS = {"function": _FUNCTION, "content": _CONTENT}
+WORDS = tuple(statistic(kind, words) for statistic in (_rank, _cosine) for kind, words in _WORDS.items())
 
 
 class JourneyOptions(OptionalOptions):

@@ -233,8 +233,7 @@ def outliers(
     yield from _norm_ratios(seen)
     yield from lists.listed_dimensions({place: here for place, here in standing.items() if place in seen.path})
     yield from seen.once(("massive activations", size), lambda: lists.listed_activations(seen, kept, size))
-    n = sinks.own_tokens if seen.view != "no-sinks" else seen.tokens
-    own_sinks = sinks.own_sinks if seen.view != "no-sinks" else 0
+    n, own_sinks = (seen.tokens, 0) if seen.view == "no-sinks" else sinks.counts.tolist()
     yield valued("sink_share", None, own_sinks / n if n else None, n, "no token belongs to a text")
     yield from (SinkToken(**sink) for sink in sinks.listed())
     sink_cuts = seen.once(("sink cuts", size), lambda: lists.cuts(seen, size))

@@ -27,7 +27,7 @@ from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.geometry.intervals import jackknife_interval, share_interval
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._intervals import described, group_of_state
-from reporter.metrics._items import LISTS, Point, points, read_list, readable, stream, under
+from reporter.metrics._items import LISTS, Point, distinct_texts, points, read_list, readable, stream, under
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
 from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
@@ -510,9 +510,6 @@ def _overlap(place: Place, x: Floats, read: Labelled, k: int) -> Iterator[Value]
     yield from with_floor(number, float((counts * (counts - 1)).sum() / (n * (n - 1))))
 
 
-_AT_ONCE = 512
-
-
 @dataclass(frozen=True)
 class Labelled:
     """Texts with their classes.
@@ -548,15 +545,8 @@ def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Label
     taken: set[str] = set()
     chosen: dict[str, dict[str, int]] = {}
     for name, quota in quotas({name: len(class_rows) for name, class_rows in rows.items()}, size).items():
-        of_class: dict[str, int] = {}
-        for start in range(0, len(rows[name]), _AT_ONCE):
-            if len(of_class) >= quota:
-                break
-            batch: dict[str, int] = {}
-            for row in rows[name][start : start + _AT_ONCE].tolist():
-                batch.setdefault(texts[row], row)
-            of_class |= {text: batch[text] for text in readable(list(batch), context) if text not in taken}
-            taken |= of_class.keys()
+        of_class = distinct_texts(corpus, rows[name], quota, context, taken)
+        taken |= of_class.keys()
         chosen[name] = dict(list(of_class.items())[:quota])
     return _joined_classes(chosen, fewest, corpus.max_tokens, texts.clusters)
 

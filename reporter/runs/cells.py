@@ -13,9 +13,10 @@ from reporter.forward.kept import Amount
 from reporter.forward.observed import KINDS
 from reporter.forward.passes import Measured
 from reporter.forward.text_vectors import OfText
+from reporter.geometry.arrays import Progress
 from reporter.geometry.intervals import errors_apart
 from reporter.metrics._coverage import shown
-from reporter.metrics.analysis import Context, Tell, default_pooling
+from reporter.metrics.analysis import Context, default_pooling
 from reporter.metrics.base import (
     PATH,
     ROUNDING,
@@ -84,7 +85,7 @@ def analyse(
     cell: AnalysisCell,
     model: LoadedModel,
     batch_tokens: int,
-    tell: Tell,
+    tell: Progress,
     base: Load,
     known: Mapping[int, Mapping[str, OfText]],
 ) -> Computed:
