@@ -272,18 +272,9 @@ class SinkTokens(ByType):
         keys = np.stack([batch.token_ids[rows], batch.positions[rows] == 0, of_text[rows]], axis=1).astype(np.int64)
         # Of several sinks of a key in a text, the first counts for the text; a text is never in two batches.
         texts = _first(*keys.T, batch.texts[rows])
-        token_facts = sinks.at(rows)
-        positions = batch.positions[rows]
-        facts = [
-            texts,
-            np.ones_like(texts),
-            positions,
-            positions,
-            token_facts.first,
-            token_facts.last,
-            token_facts.dimension,
-        ]
-        self.types.add(keys, np.stack(facts, axis=1), np.stack([token_facts.ratio, token_facts.dominance], axis=1))
+        found, positions = sinks.at(rows), batch.positions[rows]
+        facts = [texts, np.ones_like(texts), positions, positions, found.first, found.last, found.dimension]
+        self.types.add(keys, np.stack(facts, axis=1), np.stack([found.ratio, found.dominance], axis=1))
 
     def listed(self) -> Iterator[dict[str, Any]]:
         """Yield the sinks by type, those of most texts first."""

@@ -63,22 +63,9 @@ class Measured:
     def seen(self, view: str, views: tuple[str, ...] = ()) -> Observed:
         """Return the input of a metric for one token set; ``views`` are all that it will read."""
         facts, texts = self.facts, self.of.texts
-        return Observed(
-            self.observables,
-            facts.layout,
-            facts.counts.distinct_texts,
-            view,
-            self.of.seed,
-            self.memo,
-            texts.name,
-            texts.words,
-            facts.head_problem,
-            facts.unfed,
-            self.device,
-            views,
-            load_head=self._head,
-            clustered=texts.clusters is not None,
-        )
+        known = (self.of.seed, self.memo, texts.name, texts.words, facts.head_problem, facts.unfed, self.device, views)
+        read = (self.observables, facts.layout, facts.counts.distinct_texts, view)
+        return Observed(*read, *known, load_head=self._head, clustered=texts.clusters is not None)
 
     def _head(self) -> Head:
         model = self.load and self.load()
@@ -337,19 +324,10 @@ class ReadyPass:
                 safe = self._passes.safe[self._of.checkpoint.fingerprint]
                 self._settings = replace(self._settings, batch_tokens=safe)
         model, chosen = self._model, self._chosen
-        facts = PassFacts(
-            asdict(model.anatomy),
-            self._layout,
-            before + forward,
-            str(model.device),
-            chosen.precision,
-            chosen.deviation,
-            self._problem,
-            self._unfed,
-            self._passes.safe.get(self._of.checkpoint.fingerprint, self._sufficed),
-            self._warning,
-            {} if isinstance(model, SavedStates) else dict(model.groups),
-        )
+        ran = (before + forward, str(model.device), chosen.precision, chosen.deviation, self._problem, self._unfed)
+        sufficed = self._passes.safe.get(self._of.checkpoint.fingerprint, self._sufficed)
+        groups = {} if isinstance(model, SavedStates) else dict(model.groups)
+        facts = PassFacts(asdict(model.anatomy), self._layout, *ran, sufficed, self._warning, groups)
         return observables, facts, forward
 
     def _feed(

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Bools, Ints
@@ -91,19 +89,9 @@ def _bunch(texts: Ints, rows: Sequence[Ints], views: Sequence[Bools], d: int, de
     none = ~np.logical_or.reduce(every, axis=1, keepdims=True)
     shared = every | none & np.logical_or.reduce(kept, axis=1)
 
-    def there(array: NDArray[Any]) -> torch.Tensor:
-        return torch.as_tensor(array, device=device)
-
-    return Bunch(
-        there(texts),
-        there(positions),
-        there(shared.astype(np.float64)),
-        there(of_set),
-        there(masks.astype(np.float64)),
-        there(np.flatnonzero(~long)),
-        there(np.flatnonzero(long)),
-        there(sets),
-    )
+    halves = np.flatnonzero(~long), np.flatnonzero(long)
+    arrays = (texts, positions, shared.astype(np.float64), of_set, masks.astype(np.float64), *halves, sets)
+    return Bunch(*(torch.as_tensor(array, device=device) for array in arrays))
 
 
 def entropies_of(states: torch.Tensor, rows: Sequence[Ints], views: Sequence[Bools]) -> torch.Tensor:

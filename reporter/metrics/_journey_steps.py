@@ -242,42 +242,26 @@ def _portion(
     for place in layout.places:
         norms, lengths, cosines = _moved(states[place], states[after[place]] if place in after else None)
         for i, position in enumerate(tokens.tolist()):
-            token_id, token = int(text.ids[position]), journey.tokens[position]
-            cosine, distance, rank_cosine, rank_distance = None, None, None, None
+            which = (text.index, position, int(text.ids[position]), journey.tokens[position])
+            marks = (bool(journey.followed[position]), bool(text.special[position]), place, variant, norm)
+            near: tuple[float | None, float | None, int | None, int | None] = (None, None, None, None)
             if place in first:
                 row = first[place] + i
-                cosine, distance = _or_none(float(closeness.cosine[row])), float(closeness.distance[row])
-                rank_cosine, rank_distance = int(closeness.ranks["cosine"][row]), int(closeness.ranks["distance"][row])
-            yield JourneyStep(
-                place=place,
-                text=text.index,
-                position=position,
-                token_id=token_id,
-                token=token,
-                followed=bool(journey.followed[position]),
-                special=bool(text.special[position]),
-                positions=variant,
-                norm_before=norm,
-                cosine=cosine,
-                distance=distance,
-                rank_cosine=None if rank_cosine is None or rank_cosine < 0 else rank_cosine,
-                rank_distance=rank_distance,
-                norm=norms[i],
-                step_length=lengths[i],
-                step_cosine=cosines[i],
-                turnover_cosine=turnover(place, "cosine", i),
-                turnover_distance=turnover(place, "distance", i),
-            )
+                rank, rank_distance = (int(closeness.ranks[measure][row]) for measure in BOTH)
+                distance = float(closeness.distance[row])
+                near = (_or_none(float(closeness.cosine[row])), distance, None if rank < 0 else rank, rank_distance)
+            gone = (turnover(place, measure, i) for measure in BOTH)
+            yield JourneyStep(*which, *marks, *near, norms[i], lengths[i], cosines[i], *gone)
             for measure in BOTH if journey.followed[position] else ():
                 ids = nearest(place, measure, i)[:top]
                 if not len(ids):
                     continue
-                near = against(compared[place][i : i + 1], ids[None], vocabulary)
+                measured = against(compared[place][i : i + 1], ids[None], vocabulary)
                 for rank, (other, cosine, distance) in enumerate(
-                    zip(ids.tolist(), *(neighbours[0].tolist() for neighbours in near), strict=True), 1
+                    zip(ids.tolist(), *(neighbours[0].tolist() for neighbours in measured), strict=True), 1
                 ):
                     yield Neighbour(
-                        *(text.index, position, token_id, token, place, variant, norm, measure, rank),
+                        *(*which, place, variant, norm, measure, rank),
                         *(other, vectors.shown[other], _or_none(cosine), distance),
                     )
 

@@ -60,16 +60,19 @@ PATH = ("embedding", "block")
 
 def settled(statistic: Statistic, number: Value, layers: int) -> Value:
     """Return a number, settled and marked where its value is fixed by definition."""
-    if number.by_definition is not None or number.place is None or number.value is None:
-        return number
-    if number.place.site not in PATH:
+    if (
+        number.by_definition is not None
+        or number.value is None
+        or number.place is None
+        or number.place.site not in PATH
+    ):
         return number
     last = layers - 1 if statistic.per == "step" else layers
     ends = {"first": 0, "last": last}
     for end, value in statistic.fixed:
         # A number without an upper bound may be small in the units of the states: only the value itself counts.
         tolerance = 0.0 if statistic.bounds == (0, None) else ROUNDING
-        if number.place.layer == ends[end] and abs(number.value - value) <= tolerance:
+        if place.layer == ends[end] and abs(number.value - value) <= tolerance:
             reason = f"the definition fixes it at {value:g} here"
             return replace(number, value=value, ci_low=None, ci_high=None, reason=reason, by_definition=True)
     return number

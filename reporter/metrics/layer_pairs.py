@@ -370,17 +370,5 @@ def _against_chance(
         return None if end is None else float(np.clip((end - threshold) / max(1 - threshold, 1e-12), 0, 1))
 
     assert best.value is not None
-    yield ModelPair(
-        statistic=name,
-        layer_a=best.layer_a,
-        layer_b=best.layer_b,
-        value=best.value,
-        threshold=threshold,
-        calibrated=value,
-        ci_low=rescaled(best.ci_low),
-        ci_high=rescaled(best.ci_high),
-        p=p,
-        pairs=len(found),
-        permutations=options.permutations,
-        n=n,
-    )
+    which, ends = (name, best.layer_a, best.layer_b, best.value), map(rescaled, (best.ci_low, best.ci_high))
+    yield ModelPair(*which, threshold, value, *ends, p, len(found), options.permutations, n)
