@@ -180,11 +180,6 @@ def text_entropies(seen: Observed, place: Place, count: int) -> TextEntropies:
     )
     lengths, values = kept.lengths[order, view], kept.entropies[order, kept.layout.index[place], view]
     has = np.isfinite(values).all(axis=1)
-    return TextEntropies(
-        values[has],
-        lengths[has],
-        weights[:, has],
-        len(np.unique(kept.originals[order][has])),
-        int((lengths > 0).sum()),
-        int(((lengths > 0) & (lengths < FEWEST)).sum()),
-    )
+    distinct, some = len(np.unique(kept.originals[order][has])), lengths[lengths > 0]
+    short = int((some < FEWEST).sum())
+    return TextEntropies(values[has], lengths[has], weights[:, has], distinct, len(some), short)

@@ -168,16 +168,10 @@ def static_vectors(model: LoadedModel) -> StaticVectors:
     more = len({table.data_ptr() for table in by_token} - {tokens.data_ptr()})
     if more:
         notes.append(f"{more} other tables are looked up by token ids; they are not analysed.")
-    return StaticVectors(
-        model.checkpoint.model,
-        tokens,
-        positions,
-        kept.table if kept else None,
-        kind if positions is None else table_kind(positions),
-        tuple(token_of.get(i) for i in range(len(tokens))),
-        special,
-        tuple(notes),
-    )
+    how = kind if positions is None else table_kind(positions)
+    strings = tuple(token_of.get(i) for i in range(len(tokens)))
+    found = (tokens, positions, kept.table if kept else None, how, strings, special, tuple(notes))
+    return StaticVectors(model.checkpoint.model, *found)
 
 
 def _notes(model: LoadedModel, tokens: Tensor, positions: Tensor | None, x: Tensor, h: Tensor) -> list[str]:

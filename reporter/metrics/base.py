@@ -60,12 +60,8 @@ PATH = ("embedding", "block")
 
 def settled(statistic: Statistic, number: Value, layers: int) -> Value:
     """Return a number, settled and marked where its value is fixed by definition."""
-    if (
-        number.by_definition is not None
-        or number.value is None
-        or number.place is None
-        or number.place.site not in PATH
-    ):
+    place = number.place
+    if number.by_definition is not None or number.value is None or place is None or place.site not in PATH:
         return number
     last = layers - 1 if statistic.per == "step" else layers
     ends = {"first": 0, "last": last}

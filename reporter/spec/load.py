@@ -380,10 +380,9 @@ def read_text(path: Path, remedy: str | None = None) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         raise SpecError.of_file(path, f"cannot be read: {reason}") from None
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         lines = re.split(rb"\r\n|\r|\n", raw[: error.start])
         line, column = len(lines), len(lines[-1].decode("utf-8-sig", "replace")) + 1
         message = f"is not UTF-8 text (byte 0x{raw[error.start]:02x}); save the file as UTF-8"
         raise SpecError([Problem(str(path), line, column, "", message)]) from None
-    return text
