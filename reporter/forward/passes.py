@@ -63,8 +63,8 @@ class Measured:
     def seen(self, view: str, views: tuple[str, ...] = ()) -> Observed:
         """Return the input of a metric for one token set; ``views`` are all that it will read."""
         facts, texts = self.facts, self.of.texts
-        known = (self.of.seed, self.memo, texts.name, texts.words, facts.head_problem, facts.unfed, self.device, views)
-        read = (self.observables, facts.layout, facts.counts.distinct_texts, view)
+        read = (self.observables, facts.layout, facts.counts.distinct_texts, view, self.of.seed, self.memo)
+        known = (texts.name, texts.words, facts.head_problem, facts.unfed, self.device, views)
         return Observed(*read, *known, load_head=self._head, clustered=texts.clusters is not None)
 
     def _head(self) -> Head:

@@ -243,7 +243,7 @@ def _portion(
         norms, lengths, cosines = _moved(states[place], states[after[place]] if place in after else None)
         for i, position in enumerate(tokens.tolist()):
             which = (text.index, position, int(text.ids[position]), journey.tokens[position])
-            marks = (bool(journey.followed[position]), bool(text.special[position]), place, variant, norm)
+            marks = (bool(journey.followed[position]), bool(text.special[position]), place, variant)
             near: tuple[float | None, float | None, int | None, int | None] = (None, None, None, None)
             if place in first:
                 row = first[place] + i
@@ -251,7 +251,7 @@ def _portion(
                 distance = float(closeness.distance[row])
                 near = (_or_none(float(closeness.cosine[row])), distance, None if rank < 0 else rank, rank_distance)
             gone = (turnover(place, measure, i) for measure in BOTH)
-            yield JourneyStep(*which, *marks, *near, norms[i], lengths[i], cosines[i], *gone)
+            yield JourneyStep(*which, *marks, norm, *near, norms[i], lengths[i], cosines[i], *gone)
             for measure in BOTH if journey.followed[position] else ():
                 ids = nearest(place, measure, i)[:top]
                 if not len(ids):

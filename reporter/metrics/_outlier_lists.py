@@ -188,14 +188,8 @@ class DimensionFacts:
             cosine = (np.square(moments.unit_sum) - unit_squares) / (n * (n - 1))
             # The mean cosine of n isotropic states has the standard deviation √(2/d)/√(n(n − 1)).
             chance = bool(cosine.sum() <= CHANCE * np.sqrt(2 / len(cosine) / (n * (n - 1))))
-        return cls(
-            moments.n,
-            mean,
-            None if same else np.abs(mean - mean.mean()) / spread,
-            None if equal else squares / squares.sum(),
-            cosine,
-            chance,
-        )
+        deviations = None if same else np.abs(mean - mean.mean()) / spread
+        return cls(moments.n, mean, deviations, None if equal else squares / squares.sum(), cosine, chance)
 
 
 def listed_dimensions(standing: Mapping[Place, DimensionFacts]) -> Iterator[OutlierDimension]:

@@ -370,5 +370,6 @@ def _against_chance(
         return None if end is None else float(np.clip((end - threshold) / max(1 - threshold, 1e-12), 0, 1))
 
     assert best.value is not None
-    which, ends = (name, best.layer_a, best.layer_b, best.value), map(rescaled, (best.ci_low, best.ci_high))
-    yield ModelPair(*which, threshold, value, *ends, p, len(found), options.permutations, n)
+    low, high = rescaled(best.ci_low), rescaled(best.ci_high)
+    which, found_in = (name, best.layer_a, best.layer_b, best.value), (p, len(found), options.permutations, n)
+    yield ModelPair(*which, threshold, value, low, high, *found_in)

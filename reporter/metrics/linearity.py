@@ -254,13 +254,8 @@ def _fits(seen: Observed, place: Place, pair: _Pair, name: str, here: _Direction
         yield Value(f"{name}_heldout", place, None, n, reason="half of the texts have fewer than three tokens")
         return
     few = _too_few_tokens(int(min(part.n for part in pair.halves)), d, "half of the texts have ")
-    share, influence = held_out(
-        pair.halves,
-        [here.of(part.xx, part.n, half) for half, part in enumerate(pair.halves)],
-        pair.x,
-        pair.y,
-        pair.half,
-    )
+    axes = [here.of(part.xx, part.n, half) for half, part in enumerate(pair.halves)]
+    share, influence = held_out(pair.halves, axes, pair.x, pair.y, pair.half)
     low, high = interval(share, None if few else _over_texts(seen, influence, pair), "plain", (-inf, 1.0))
     yield Value(f"{name}_heldout", place, share, n, low, high, few)
 

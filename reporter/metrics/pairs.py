@@ -298,6 +298,7 @@ STATISTICS = (
 _SAME = "no concept has two pairs whose texts have different vectors here"
 
 Concepts = Mapping[str, Sequence[tuple[str, str]]]
+ByConcept = Mapping[str, _directions.Differences]
 
 
 class OfPairs(OfModel, metric="pairs"):
@@ -425,33 +426,23 @@ def pairs(item: WrittenPairs, context: Context) -> Iterator[Row]:
 
 
 def _mean(
-    statistic: str,
-    place: Place,
-    values: Sequence[float],
-    n: int,
-    floor: float | None,
-    reason: str,
-    ends: Interval = (None, None),
+    name: str, place: Place, values: list[float], n: int, floor: float | None, why: str, ends: Interval = (None, None)
 ) -> Iterator[Value]:
     """Yield the mean over concepts, and what it reads on texts paired at random."""
     if not values:
-        yield Value(statistic, place, None, 0, reason=reason)
+        yield Value(name, place, None, 0, reason=why)
         return
-    yield Value(statistic, place, float(np.mean(values)), n, *ends)
+    yield Value(name, place, float(np.mean(values)), n, *ends)
     if floor is not None:
-        yield Value(f"{statistic}_floor", place, floor, n)
+        yield Value(f"{name}_floor", place, floor, n)
 
 
 def _of_concepts(
-    place: Place,
-    concept_differences: Mapping[str, _directions.Differences],
-    chance: _directions.ByChance,
-    shared: Mapping[str, str | None],
-    context: Context,
+    place: Place, concepts: ByConcept, chance: _directions.ByChance, shared: Mapping[str, str | None], context: Context
 ) -> Iterator[Row]:
     """Yield what the differences of each concept have in common, and the means over concepts."""
     consistent, replicates, norms, pairs = [], [], [], 0
-    for (name, differences), by_luck in zip(concept_differences.items(), chance.consistencies, strict=True):
+    for (name, differences), by_luck in zip(concepts.items(), chance.consistencies, strict=True):
         x, value, p = differences.different, None, None
         ends: Interval = None, None
         if len(x) > 1:
@@ -473,19 +464,15 @@ def _of_concepts(
                 yield PairText(name, pair, context.pooling, place, cosine, influence)
     of_mean = percentile_interval(np.mean(replicates, axis=0), pairs) if consistent else (None, None)
     yield from _mean("consistency", place, consistent, pairs, chance.consistency, _SAME, of_mean)
-    whole = sum(len(differences.vectors) for differences in concept_differences.values())
+    whole = sum(len(differences.vectors) for differences in concepts.values())
     yield from _mean("relative_norm", place, norms, whole, chance.relative_norm, "all vectors are zero here")
 
 
 def _between(
-    place: Place,
-    concept_differences: Mapping[str, _directions.Differences],
-    signs: Mapping[str, Floats],
-    chance: _directions.ByChance,
-    pooling: str,
+    place: Place, concepts: ByConcept, signs: Mapping[str, Floats], chance: _directions.ByChance, pooling: str
 ) -> Iterator[Row]:
-    directions = {name: differences.direction for name, differences in concept_differences.items()}
-    for (a, of_a), (b, of_b) in combinations(concept_differences.items(), 2):
+    directions = {name: differences.direction for name, differences in concepts.items()}
+    for (a, of_a), (b, of_b) in combinations(concepts.items(), 2):
         x, y, cosine, p = directions[a], directions[b], None, None
         if x is not None and y is not None:
             cosine = float(np.clip(x @ y, -1.0, 1.0))
@@ -493,14 +480,12 @@ def _between(
         yield DirectionCosine(a, b, pooling, place, cosine, p, len(of_a.vectors), len(of_b.vectors))
     cosines = _directions.aligned([x for x in directions.values() if x is not None])
     few = "fewer than two concepts have a direction here"
-    if len(concept_differences) < 2:
+    if len(concepts) < 2:
         few = "there is one concept alone"
     yield from _mean("aligned", place, cosines, len(cosines), chance.aligned, few)
 
 
-def _points(
-    place: Place, concept_differences: Mapping[str, _directions.Differences], concepts: Concepts
-) -> Iterator[Point]:
+def _points(place: Place, concept_differences: ByConcept, concepts: Concepts) -> Iterator[Point]:
     scores = coordinates(
         np.concatenate([differences.vectors for differences in concept_differences.values()]), 2, centred=False
     )
