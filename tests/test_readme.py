@@ -24,7 +24,7 @@ def test_the_studies_are_valid(tmp_path):
         assert load_study(path, offer()).study.models
 
 
-def test_the_python_block_runs(tmp_path, monkeypatch):
+def test_the_python_block_runs(tmp_path, monkeypatch, bare_runs):
     text = """
         study: small
         models: {small: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: c, steps: 0}}}
@@ -36,7 +36,8 @@ def test_the_python_block_runs(tmp_path, monkeypatch):
     (tmp_path / "study.yaml").write_text(textwrap.dedent(text), "utf-8")
     monkeypatch.chdir(tmp_path)
     found = {"__name__": "__main__"}
-    exec(compile(blocks("python")[0], "README.md", "exec"), found)
+    with bare_runs():
+        exec(compile(blocks("python")[0], "README.md", "exec"), found)
     assert list(found["results"].claims["verdict"].unique()) == ["supported"]
     assert len(found["results"].layer_metrics)
 
