@@ -39,6 +39,8 @@ LAST_CHECKPOINT = "(study, model, checkpoint) IN (SELECT (study, model, checkpoi
 """SQL condition: a row is about the last checkpoint of its model. Every query that reads only that one uses it."""
 NTH_CHECKPOINT = "(SELECT study, model, checkpoint, position AS nth_checkpoint FROM models)"
 """SQL table to join: which of a model's checkpoints it is, in the study's order."""
+VIEWS = "coalesce(list_position(['words', 'all', 'no-sinks'], view), 9), view"
+"""The order of token sets in SQL; of a number on several sets the first is read."""
 FREE = "by_definition IS NOT TRUE"
 """SQL condition over ``layer_metrics``: the rows whose values say something of the model."""
 

@@ -228,6 +228,13 @@ def span(where: range | list[int], size: int) -> Array:
     return weights
 
 
+def around(index: int, holds: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return a point and its neighbours as far as a condition holds without a gap; it holds for the point itself."""
+    gaps = np.flatnonzero(~holds)
+    first, last = gaps[gaps < index].max(initial=-1) + 1, gaps[gaps > index].min(initial=len(holds)) - 1
+    return tuple(range(int(first), int(last) + 1))
+
+
 # What a test finds before the correction for the number of claims turns it into a verdict.
 
 

@@ -13,7 +13,7 @@ from reporter.core.numbers import counted, whole
 from reporter.core.places import capital, listed, token_set
 from reporter.judge.numbers import main_statistics
 from reporter.report import tables as queries
-from reporter.report.claims import VERDICTS
+from reporter.report.citing import read_passes
 from reporter.report.compared import PAIR, path_of
 from reporter.report.sentences import Sentence, scope_of, sentences_of
 from reporter.report.sides import MainStatistics, Number, Side
@@ -72,22 +72,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class VerdictLine:
-    """A claim in one line; ``sure`` tells whether its number has an interval."""
-
-    claim: str
-    sign: str
-    verdict: str
-    says: str
-    sure: bool
-
-    @property
-    def link(self) -> str:
-        """The address of the claim."""
-        return f"claims.html#claim-{self.claim}"
-
-
-@dataclass(frozen=True)
 class Overview:
     """The first page of a study.
 
@@ -101,8 +85,6 @@ class Overview:
         difference: the heading of the differences; empty where there are none.
         models: the models behind the columns, where these are means of roles.
         tables: one for each corpus.
-        tally: verdicts that occur, each with its sign and count.
-        verdicts: one line for each claim.
         quote: what a reader should know before quoting a number.
     """
 
@@ -115,8 +97,6 @@ class Overview:
     difference: str = ""
     models: tuple[Side, ...] = ()
     tables: tuple[Table, ...] = ()
-    tally: tuple[tuple[str, str, int], ...] = ()
-    verdicts: tuple[VerdictLine, ...] = ()
     quote: tuple[str, ...] = ()
 
     @property
@@ -160,8 +140,6 @@ def read_overview(read: Read, contents: Contents) -> Overview:
         difference=f"{sides[0].name} − {sides[1].name}" if sides and tables else "",
         models=tuple(map(Side.of, own)) if any(side.several for side in numbers.columns) and tables else (),
         tables=tables,
-        tally=tuple(contents.claims.tally),
-        verdicts=tuple(_verdicts(contents)),
         quote=tuple(_quote(contents, numbers)),
     )
 
@@ -266,24 +244,16 @@ def _blocks(blocks: Mapping[str, int], styles: Sequence[ModelStyle]) -> str:
     return f", {counted(low, 'block')}" if low == high else f", {low} to {high} blocks"
 
 
-def _verdicts(contents: Contents) -> Iterator[VerdictLine]:
-    for claim in contents.claims.all:
-        verdict = claim["test"]["verdict"]
-        yield VerdictLine(claim["name"], VERDICTS[verdict], verdict, claim["says"], claim["sure"])
-
-
 def _quote(contents: Contents, numbers: MainStatistics) -> Iterator[str]:
     """Yield what a reader should know before quoting a number: four bullets at most."""
     if not numbers.styles:
         return
     if numbers.sinks_known:
         yield _sinks_note(numbers)
-    if numbers.both and not numbers.over_models:
+    if numbers.both:
         counts = listed(counted(len(numbers.roles[role]), role) for role in (ENCODER, DECODER))
-        yield f"{capital(counts)}: differences describe these models, not their roles."
-    elif numbers.both:
-        counts = listed(counted(len(numbers.roles[role]), role) for role in (ENCODER, DECODER))
-        yield f"{capital(counts)}: intervals of differences are over models."
+        of_these = "differences describe these models, not their roles"
+        yield f"{capital(counts)}: {'intervals of differences are over models' if numbers.over_models else of_these}."
     yield _texts_note(contents, numbers)
     models = queries.model_rows(contents.models)
     warned = queries.warnings(models, contents.cells)
@@ -317,24 +287,13 @@ def _sinks_note(numbers: MainStatistics) -> str:
 
 def _texts_note(contents: Contents, numbers: MainStatistics) -> str:
     texts = sum(numbers.texts.get(corpus, 0) for corpus in numbers.corpora)
-    own = {style.model for style in numbers.styles}
-    last = {row["model"]: row["checkpoint"] for row in contents.models if row["is_last"]}
-    passes = [
-        row
-        for row in contents.cells
-        if row["model"] in own
-        and row["checkpoint"] == last.get(row["model"])
-        and row["corpus"] in numbers.corpora
-        and row.get("tokens")
-    ]
-    by_pass: dict[tuple[str, str], tuple[int, int]] = {}
-    for row in passes:
-        by_pass[str(row["model"]), str(row["corpus"])] = (int(row["tokens"]), int(row.get("cut_texts") or 0))
+    own, passes = {style.model for style in numbers.styles}, read_passes(contents)
     tokens: Counter[str] = Counter()
     cut: Counter[str] = Counter()
-    for (model, _), (count, short_of) in by_pass.items():
-        tokens[model] += count
-        cut[model] += short_of
+    for reading in (reading for corpus in numbers.corpora for reading in passes.get(corpus, ())):
+        if reading.model in own:
+            tokens[reading.model] += reading.tokens
+            cut[reading.model] += reading.cut
     sizes = sorted(set(tokens.values()))
     size = "" if not sizes else f", {' to '.join(dict.fromkeys((whole(sizes[0]), whole(sizes[-1]))))} tokens per model"
     most = max(cut.values(), default=0)

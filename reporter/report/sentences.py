@@ -10,20 +10,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reporter.core.numbers import estimate, short, whole
 from reporter.core.places import capital, end, listed, places, token_set
 from reporter.geometry.intervals import VERDICT_TEXTS
+from reporter.judge.points import Array, around
 from reporter.judge.questions.subjects import MATERIAL, share_of_range, topic
 from reporter.report.compared import PAIR
 from reporter.report.sides import MainStatistics, Number, Profile, Side, at_common_depths, effects, number_of
 from reporter.report.tables import figure_link
 
 if TYPE_CHECKING:
-    from reporter.judge.points import Array
     from reporter.metrics.base import Statistic
 
 MOST_WORDS = 25
@@ -190,7 +190,7 @@ def _contrast(
     top = int(sizes.argmax())
     sure = np.array([gap.differs(tests) for gap in gaps])
     large = sure & (values * values[top] > 0) & (sizes >= LARGE * sizes[top])
-    run = _run(large, top)
+    run = around(top, large) if large[top] else ()
     if run and sizes[list(run)].sum() >= TOLD * sizes.sum() and len(run) <= EVERYWHERE * len(sizes):
         inside = list(run)
         ends = np.array([(gaps[i].value, gaps[i].low, gaps[i].high) for i in inside], dtype=float).mean(axis=0)
@@ -228,18 +228,6 @@ def _apart(numbers: MainStatistics, name: str, corpus: str, view: str, sides: tu
     return len(first) == len(second) == 1 or min(first) > max(second) or max(first) < min(second)
 
 
-def _run(large: np.ndarray, top: int) -> tuple[int, ...]:
-    """Return the neighbours of a point, and itself, for which a condition holds; empty if it does not hold there."""
-    if not large[top]:
-        return ()
-    first, last = top, top
-    while first > 0 and large[first - 1]:
-        first -= 1
-    while last < len(large) - 1 and large[last + 1]:
-        last += 1
-    return tuple(range(first, last + 1))
-
-
 def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> Sentence:
     statistic = numbers.known[contrast.name]
     title, step = statistic.title, statistic.per == "step"
@@ -255,7 +243,8 @@ def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast
         inside = list(contrast.run)
         a = written(here.values[inside], _width(here, inside))
         where, whose = _where(here, inside, step), f" of {_the(contrast.of)}"
-        every = _whole(numbers, corpus, contrast)
+        every = numbers.profile(contrast.name, corpus, contrast.view, contrast.other)
+        assert every is not None  # it has the points of `there`
         beyond = every.values.max() < here.values[inside].min() or every.values.min() > here.values[inside].max()
         b = written(every.values, _width(every)) if beyond else written(there.values[inside], _width(there, inside))
         span, verb = ("throughout" if beyond else "at these depths"), "averages" if several else "is"
@@ -304,12 +293,6 @@ def _profiles(numbers: MainStatistics, corpus: str, contrast: _Contrast, view: s
     )
     assert a is not None and b is not None
     return at_common_depths(a, b)
-
-
-def _whole(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> Profile:
-    profile = numbers.profile(contrast.name, corpus, contrast.view, contrast.other)
-    assert profile is not None
-    return profile
 
 
 def _where(profile: Profile, inside: Sequence[int], step: bool) -> str:
@@ -401,7 +384,7 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         changed = all(before.number(i).minus(here.number(i)).differs(tests) for i in inside)
         a, b = here.values[inside], there.values[inside]
         widths = _width(here, inside), _width(there, inside)
-        where = "the same layers" if here.layers else "the same depths"
+        where = f"the same {'layers' if here.layers else 'depths'} have"
     else:
         means = [numbers.number(first.name, corpus, PAIR[1], side) for side in (first.of, first.other)]
         gap = numbers.difference(first.name, corpus, PAIR[1], first.of, first.other)
@@ -409,7 +392,7 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         changed = numbers.number(first.name, corpus, first.view, first.of).minus(means[0]).differs(tests)
         a, b = (np.array([number.value or 0.0]) for number in means)
         widths = _gap_of(means[0]), _gap_of(means[1])
-        where = f"the mean over {_over(numbers.known[first.name])}"
+        where = f"the mean over {_over(numbers.known[first.name])} is"
     title = numbers.known[first.name].title
     here_text, there_text = _written(a, widths[0], title), _written(b, widths[1], title)
     count = sum(with_sinks.values())
@@ -417,7 +400,7 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
     names = listed(with_sinks)
     before_value = first.gap.value or 0.0
     if abs(value) <= abs(before_value) / 2 and changed:
-        text = f"Sinks explain most of it: without {tokens} of {names}, {where} {_have(first)} {here_text}."
+        text = f"Sinks explain most of it: without {tokens} of {names}, {where} {here_text}."
     elif sure and value * before_value > 0:
         text = f"Sinks do not explain it: without {tokens} of {names}, it is {here_text} against {there_text}."
     elif sure:
@@ -426,10 +409,6 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         return None
     note = "each text's first token is left out as well"
     return Sentence(text, note, first.name, PAIR)
-
-
-def _have(contrast: _Contrast) -> str:
-    return "have" if contrast.run else "is"
 
 
 def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
@@ -446,11 +425,7 @@ def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
         effect = share_of_range(statistic, gap.value or 0.0, profile.values[top], profile.values[bottom])
         if gap.differs(tests) and effect >= MATERIAL:
             found.append((effect, name, top, bottom, gap, profile))
-    used: set[str] = set()
-    for _, name, top, bottom, gap, profile in sorted(found, key=lambda entry: -entry[0]):
-        if topic(name) in used or len(used) == 3:
-            continue
-        used.add(topic(name))
+    for _, name, top, bottom, gap, profile in _leading(found):
         title, step = numbers.known[name].title, numbers.known[name].per == "step"
         high, low = (
             f"{_written([profile.values[index]], _width(profile, [index]), title)} at "
@@ -466,6 +441,14 @@ def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
             text = f"{capital(title)} is highest, {high}, and lowest, {low}."
         view = numbers.views[-1]
         yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view), name, (view,))
+
+
+def _leading(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the three largest effects, each with the name of its statistic next, of different topics."""
+    by_topic: dict[str, tuple[Any, ...]] = {}
+    for entry in sorted(found, key=lambda entry: -entry[0]):
+        by_topic.setdefault(topic(entry[1]), entry)
+    return list(by_topic.values())[:3]
 
 
 def _ranges(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
@@ -486,11 +469,7 @@ def _ranges(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
             found.append((effect, name, low, first, high, last, gap))
     if not found:
         yield _nothing(numbers, f"the {len(models)} models")
-    used: set[str] = set()
-    for _, name, low, first, high, last, gap in sorted(found, key=lambda entry: -entry[0]):
-        if topic(name) in used or len(used) == 3:
-            continue
-        used.add(topic(name))
+    for _, name, low, first, high, last, gap in _leading(found):
         statistic = numbers.known[name]
         a, b = (_written([number.value or 0.0], _gap_of(number), statistic.title) for number in (low, high))
         over = "" if statistic.per == "model" else f", on average over {_over(statistic)}"

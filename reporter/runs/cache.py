@@ -82,14 +82,10 @@ def _uses(store: Store) -> dict[tuple[Kind, Any], tuple[str, set[str]]]:
         for study, model, checkpoint, corpus, passes in sorted(of_passes, key=lambda row: len(row[-1])):
             for name in passes:
                 note("pass", name, f"{model} {checkpoint} × {corpus}", study)
-        for study, model, training in store.frame(
-            "SELECT DISTINCT study, model, revision FROM models WHERE source = 'recipe'"
-        ).itertuples(index=False):
-            note("model", training, model, study)
-        for study, corpus, content in store.frame(
-            "SELECT DISTINCT study, corpus, content_hash FROM corpora"
-        ).itertuples(index=False):
-            note("texts", content, corpus, study)
+        for row in store.records("SELECT DISTINCT study, model, revision FROM models WHERE source = 'recipe'"):
+            note("model", row["revision"], row["model"], row["study"])
+        for row in store.records("SELECT DISTINCT study, corpus, content_hash FROM corpora"):
+            note("texts", row["content_hash"], row["corpus"], row["study"])
     return uses
 
 

@@ -59,8 +59,7 @@ def begin(files: Sequence[StudyFile], out: Path, progress: Progress, force: bool
 
 def is_known(file: StudyFile, store: Store) -> bool:
     """Return whether the database holds exactly this text of the study and its last run has ended."""
-    record = store.study(file.study.study)
-    return record is not None and record.spec_hash == spec_hash(file) and record.finished is not None
+    return store.has_finished(file.study.study, spec_hash(file))
 
 
 def _hash_weights(files: Sequence[StudyFile], cache: Path) -> None:

@@ -105,12 +105,7 @@ class Worker:
     def is_done(self, task: Task) -> bool:
         """Return whether the result of a task exists, in any precision that the study allows."""
         forward_pass, part = self._passes[task.of], self._ranges(task.of)[task.index]
-        ways = (
-            [forward_pass.settled(precision) for precision in PRECISIONS]
-            if forward_pass.precision == "auto"
-            else [forward_pass]
-        )
-        for way in ways:
+        for way in map(forward_pass.settled, PRECISIONS):
             missing = self._kept.missing(way, task.wants)
             if not missing or self._kept.parts(way, missing).is_done(part):
                 return True

@@ -89,9 +89,9 @@ class _Worker:
         self._relate()
         if without := self.without_interval:
             names = ", ".join(dict.fromkeys(cell.key.metric for cell in without))
-            many = "1 cell" if len(without) == 1 else f"{len(without)} cells"
             self.progress.note(
-                f"  some intervals of {many} are not finite and were left out ({names}); see the column cells.reasons"
+                f"  some intervals of {counted(len(without), 'cell')} are not finite and were left out ({names}); see "
+                "the column cells.reasons"
             )
         return self.computed, self.failed
 
@@ -238,13 +238,9 @@ class _Worker:
                 self._compute(cell, sides, records.compared_columns(sides, caused=place == 0))
 
     def _comparison_side(self, forward_pass: Pass, cells: list[MetricCell]) -> Measured:
-        checkpoint = self._ready(forward_pass.checkpoint)
+        ready = or_raise(self.prepared(forward_pass.checkpoint.model))  # trained
+        checkpoint = next(other for other in ready if other.name == forward_pass.checkpoint.name)
         return self._measured(forward_pass, checkpoint, cells, lambda: self._loaded(checkpoint))
-
-    def _ready(self, checkpoint: Checkpoint) -> Checkpoint:
-        """Return a checkpoint once its model is trained."""
-        ready = or_raise(self.prepared(checkpoint.model))
-        return next(other for other in ready if other.name == checkpoint.name)
 
     def _loaded(self, checkpoint: Checkpoint) -> LoadedModel:
         with self.clock.within("loading", f"{checkpoint.model} {checkpoint.name}"), importing():

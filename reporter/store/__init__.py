@@ -1,7 +1,7 @@
 """The database: one DuckDB file with commented tables, safe writes and sandboxed reads."""
 
 from reporter.store.database import Store
-from reporter.store.rows import CellKey, CellName, CellRecord, StudyRecord, joined
+from reporter.store.rows import CellKey, CellName, CellRecord, joined
 from reporter.store.sandbox import query, query_frame, stream, write_parquet
 
 __all__ = [
@@ -9,7 +9,6 @@ __all__ = [
     "CellName",
     "CellRecord",
     "Store",
-    "StudyRecord",
     "joined",
     "query",
     "query_frame",

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from reporter.core.table import CORPUS, HIGH, LOW, METRIC, TOKEN, Comparable, OfStudy, Row, column
+from reporter.core.table import CORPUS, HIGH, LOW, METRIC, TOKEN, Comparable, OfStudy, column
 
 
 class OfLastCheckpoint(OfStudy):
@@ -386,18 +386,3 @@ class TrainingAnswer(OfStudy, table="training_answers"):
     size_high: float | None = column("upper end of its interval")
     p_adjusted: float | None = column("p-value of the change over texts, Holm-corrected")
     checkpoints: int = column("number of checkpoints")
-
-
-ANSWERS: tuple[type[Row], ...] = (
-    LayerAnswer,
-    ConceptAnswer,
-    ChangeAnswer,
-    ChangedNumber,
-    BlockAnswer,
-    BlockOrder,
-    DepthAnswer,
-    AlikeAnswer,
-    TrainingAnswer,
-    SinkAnswer,
-    ProbeDifference,
-)

@@ -9,17 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.errors import no_results, no_study
-from reporter.store.rows import (
-    CellKey,
-    CellName,
-    CellRecord,
-    StudyRecord,
-    as_frame,
-    clean_row,
-    key_of,
-    numbers_of,
-    part_in_sql,
-)
+from reporter.store.rows import CellKey, CellName, CellRecord, as_frame, clean_row, key_of, numbers_of, part_in_sql
 from reporter.store.schema import Cell, find_table, number_tables
 from reporter.store.shape import DatabaseFile
 
@@ -197,10 +187,10 @@ class Store:
         if study not in (studies := self.studies()):
             raise no_study(study, self.path, studies)
 
-    def study(self, study: str) -> StudyRecord | None:
-        """Return the record of a study; None where it never ran."""
-        rows = self._rows("SELECT spec_hash, finished FROM studies WHERE study = ?", [study])
-        return StudyRecord(*rows[0]) if rows else None
+    def has_finished(self, study: str, spec_hash: str) -> bool:
+        """Return whether the last run of a study had the text with this SHA-256, and has ended."""
+        query = "SELECT 1 FROM studies WHERE study = ? AND spec_hash = ? AND finished IS NOT NULL"
+        return bool(self._rows(query, [study, spec_hash]))
 
     def find(self, *fingerprints: str) -> dict[str, CellKey]:
         """Return the latest finished cell, of any study, with each of these fingerprints that has one."""
@@ -235,16 +225,15 @@ class Store:
         if not self.path.exists():
             return [False] * len(copies)
         with self._file.writing() as connection:
-            before = [_row(connection, "cells", source) for source, _ in moves]
-            done = [row is not None and row["status"] == "done" for row in before]
-            _delete_cells(connection, [key for (_, key), is_done in zip(moves, done, strict=True) if is_done])
-            for source_row, row in zip(before, rows, strict=True):
-                if source_row is not None and source_row["status"] == "done":
+            cell = f"SELECT * FROM cells WHERE {_is(CellKey._fields)} AND status = 'done'"
+            before = [_fetched(connection.execute(cell, list(source))) for source, _ in moves]
+            done = [move for move, found in zip(moves, before, strict=True) if found]
+            _delete_cells(connection, [key for _, key in done])
+            for found, row in zip(before, rows, strict=True):
+                for source_row in found:
                     _insert(connection, "cells", source_row | row)
-            _copy_numbers(
-                connection, [move for move, is_done in zip(moves, done, strict=True) if is_done], numbers or {}
-            )
-        return done
+            _copy_numbers(connection, done, numbers or {})
+        return [bool(found) for found in before]
 
     def copy_row(self, name: str, source: Sequence[str], to: Mapping[str, Any]) -> bool:
         """Give one row's values to another key of the same table; return False where there is no such row.
@@ -297,9 +286,7 @@ class Store:
         They come without pandas, whose import takes longer than most queries.
         """
         with self._file.reading() as connection:
-            cursor = connection.execute(query, parameters)
-            columns = [column[0] for column in cursor.description]
-            return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+            return _fetched(connection.execute(query, parameters))
 
     def _rows(self, query: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for row in self.records(query, parameters)] if self.path.exists() else []
@@ -333,10 +320,9 @@ def _values(name: str, columns: Sequence[str], row: Mapping[str, Any]) -> list[A
     return [row[column] for column in columns]
 
 
-def _row(connection: duckdb.DuckDBPyConnection, name: str, key: Sequence[Any]) -> dict[str, Any] | None:
-    cursor = connection.execute(f"SELECT * FROM {name} WHERE {_is(find_table(name).key)}", list(key))
-    row = cursor.fetchone()
-    return None if row is None else dict(zip([column[0] for column in cursor.description], row, strict=True))
+def _fetched(cursor: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    columns = [column[0] for column in cursor.description]
+    return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
 
 
 def _delete_cells(connection: duckdb.DuckDBPyConnection, keys: Iterable[CellKey]) -> None:

@@ -239,8 +239,6 @@ def _numeric(result: Result) -> list[bool]:
 def _shown(value: Any) -> str:
     if value is None:
         return "NULL"
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, float | Decimal):
         return f"{value:.6g}"
     text = one_line(_text(value))

@@ -17,7 +17,7 @@ from reporter.core.errors import ReporterError, UsageError
 from reporter.core.table import Column, Table
 from reporter.store.rows import CellKey, cell_in_sql, part_in_sql
 from reporter.store.schema import Cell, Corpus, CorpusText, Model, Study, number_tables, tables
-from reporter.store.shape import attached, create_file, quoted, require_version
+from reporter.store.shape import attached, create_file, quoted, require_version, table_columns
 
 if TYPE_CHECKING:
     import duckdb
@@ -152,19 +152,12 @@ class _Merging:
     def __init__(self, connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], prefer: int | None) -> None:
         self._connection, self._paths, self._prefer = connection, paths, prefer
         self._names = _labels(paths)
-        self._columns: list[dict[str, list[str]]] = []  # of each table of each source
         for i, path in enumerate(paths):
             connection.execute(f"USE source_{i}")
             if not require_version(connection, path):
                 raise UsageError(f"{path} has no study yet; run `reporter run STUDY` first")
-            rows = connection.execute(
-                "SELECT table_name, list(column_name ORDER BY column_index) FROM duckdb_columns() "
-                "SEMI JOIN duckdb_tables() USING (database_name, table_oid) "  # views have columns, too
-                "WHERE database_name = ? AND NOT internal GROUP BY table_name",
-                [f"source_{i}"],
-            ).fetchall()
-            self._columns.append(dict(rows))
         connection.execute("USE memory")
+        self._columns = [table_columns(connection, f"source_{i}") for i in range(len(paths))]
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = self._connection.execute(sql).fetchall()

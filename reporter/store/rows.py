@@ -71,14 +71,6 @@ class CellRecord:
     inputs: str | None
 
 
-@dataclass(frozen=True)
-class StudyRecord:
-    """A study that ran: the SHA-256 of its text, and the end of its last run (UTC; None where it has not ended)."""
-
-    spec_hash: str | None
-    finished: datetime | None
-
-
 def joined(a: str, b: str) -> str:
     """Return the name of two sides of a comparison: ``a | b``, or ``a`` where both are equal."""
     return a if a == b else f"{a} | {b}"

@@ -3,6 +3,7 @@
 Tables of numbers are declared beside the code that computes them (:class:`reporter.metrics.base.Definition`).
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal
@@ -449,19 +450,13 @@ class SchemaVersion(Row, table="schema_version"):
     reporter: str = column("version of reporter that created the tables")
 
 
-KEPT: tuple[type[Row], ...] = (
-    Correlation,
-    OverModels,
-    Verdict,
-    ModelVerdict,
-    Found,
-    Model,
-    Corpus,
-    CorpusText,
-    Cell,
-    Study,
-    SchemaVersion,
-)
+def _declared(module: Mapping[str, Any]) -> tuple[type[Row], ...]:
+    """Return the row classes of a module that name a table."""
+    classes = [value for value in module.values() if isinstance(value, type) and issubclass(value, Row)]
+    return tuple(row for row in classes if row.table.name and row.__module__ == module["__name__"])
+
+
+KEPT = _declared(globals())
 
 
 def number_tables() -> dict[str, Table]:
@@ -507,9 +502,9 @@ def find_table(name: str) -> Table:
 
 
 def _kept() -> tuple[type[Row], ...]:
-    from reporter.store.answers import ANSWERS
+    from reporter.store import answers
 
-    return (*KEPT, *ANSWERS)
+    return (*KEPT, *_declared(vars(answers)))
 
 
 def _full_name(row: type[Row]) -> str:

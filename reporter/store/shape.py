@@ -398,6 +398,17 @@ def comments_on(table: Table | View) -> Iterator[str]:
         yield f'COMMENT ON COLUMN {table.name}."{column.name}" IS {quoted(column.comment)}'
 
 
+def table_columns(connection: duckdb.DuckDBPyConnection, database: str) -> dict[str, list[str]]:
+    """Return the columns of each table of an attached database, in order."""
+    rows = connection.execute(
+        "SELECT table_name, list(column_name ORDER BY column_index) FROM duckdb_columns() "
+        "SEMI JOIN duckdb_tables() USING (database_name, table_oid) "  # views have columns, too
+        "WHERE database_name = ? AND NOT internal GROUP BY table_name",
+        [database],
+    ).fetchall()
+    return dict(rows)
+
+
 def _comments(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str | None], str | None]:
     rows = connection.execute(
         f"SELECT table_name, NULL, comment FROM duckdb_tables() {_HERE} "

@@ -7,8 +7,7 @@ import pytest
 from report.made_up import HOSTILE, MODELS, SMALL, fill
 from report.reading import part_of, read, rows_of, text_of
 
-from reporter.report.claims import WIDTH, interval_plot
-from reporter.report.evidence import MOST, evidence_of
+from reporter.report.claims import MOST, WIDTH, evidence_of, interval_plot
 
 NOTHING = dict.fromkeys(("value", "ci_low", "ci_high", "holds_low", "holds_high", "holds_outside", "paper"))
 

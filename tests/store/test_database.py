@@ -9,7 +9,7 @@ import pytest
 from store.conftest import records
 
 from reporter.core.errors import ReporterError, UsageError
-from reporter.store import CellKey, Store, StudyRecord, shape
+from reporter.store import CellKey, Store, shape
 
 NAME = ("bert", "final", "wiki", "motion")
 COUNTS = "SELECT study, metric, count(*) FROM layer_metrics GROUP BY ALL ORDER BY ALL"
@@ -103,13 +103,12 @@ def test_all_rows_of_one_study_are_replaced_with_flags_and_whole_numbers_of_nump
 
 
 def test_times_are_stored_in_utc(store):
-    assert store.study("s") is None
     noon = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
     store.put("studies", ["study"], {"study": "s", "spec_hash": "h", "started": noon})
-    assert store.study("s") == StudyRecord("h", None)
+    assert not store.has_finished("s", "h")
     store.put("studies", ["study"], {"study": "s", "finished": noon.astimezone(UTC)})
-    assert store.study("s") == StudyRecord("h", datetime(2026, 1, 1, 10))
-    assert records(store, "SELECT started FROM studies") == [(datetime(2026, 1, 1, 10),)]
+    assert store.has_finished("s", "h") and not store.has_finished("s", "another text")
+    assert records(store, "SELECT started, finished FROM studies") == [(datetime(2026, 1, 1, 10),) * 2]
 
 
 def test_prune_drops_what_the_study_no_longer_has(store, cell, numbers):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from reporter.core.errors import ReporterError, UsageError, hint, one_line
 from reporter.spec.study import STUDY_ID
 from reporter.store.schema import tables
-from reporter.store.shape import attached, opened, quoted, version_of
+from reporter.store.shape import attached, opened, quoted, table_columns, version_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -163,20 +163,13 @@ def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
             depths = [_depth_of(connection, side, name) for side, name in zip(sides, names, strict=True)]
             common = min(depths) if 0 < min(depths) < max(depths) else None
             for prefix, side, name, depth in zip("ab", sides, names, depths, strict=True):
-                present = _columns_of(connection, name)
+                present = table_columns(connection, name)
                 for statement in _views(prefix, side, name, present, both, (depth, common) if common else None):
                     connection.execute(statement)
             connection.execute(_paired(sides, names[0] if names[0] == names[1] else None, present))
             yield connection
         except duckdb.Error as problem:
             raise ReporterError(f"cannot compare {sides[0]} and {sides[1]}: {problem}") from problem
-
-
-def _columns_of(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, set[str]]:
-    rows = connection.execute(
-        "SELECT table_name, list(column_name) FROM duckdb_columns() WHERE database_name = ? GROUP BY table_name", [name]
-    ).fetchall()
-    return {table: set(columns) for table, columns in rows}
 
 
 def _depth_of(connection: duckdb.DuckDBPyConnection, side: Side, database: str) -> int:
@@ -220,7 +213,7 @@ def _views(
     prefix: str,
     side: Side,
     database: str,
-    present: Mapping[str, set[str]],
+    present: Mapping[str, Sequence[str]],
     both: str,
     depths: tuple[int, int] | None,
 ) -> Iterator[str]:
@@ -234,16 +227,16 @@ def _views(
     for table in tables().values():
         if "study" not in {column.name for column in table.columns}:
             continue
-        columns_present = present.get(table.name, set())
+        columns_present = present.get(table.name, ())
         where, renamed = [of_study], dict[str, str]()
         if side.model is not None:
             held = {c.name: part for c in table.columns if (part := re.sub("_[ab]$", "", c.name)) in wanted_values}
             where += [f'"{name}" = {wanted_values[part]}' for name, part in held.items() if name in columns_present]
             renamed = {name: shown[part] for name, part in held.items()}
             if not held and table.name not in _OF_STUDY:
-                columns_present = set()
+                columns_present = ()
         if depths and table.name not in ("models", "layer_metrics") and any(map(_BY_DEPTH.search, table.types)):
-            columns_present = set()
+            columns_present = ()
         columns = ", ".join(
             f'{renamed.get(c.name, _named(c.name))} AS "{c.name}"'
             if c.name in columns_present
@@ -257,7 +250,7 @@ def _views(
         yield f"CREATE TEMP VIEW {prefix}_{table.name} AS SELECT {columns} {source}"
 
 
-def _paired(sides: Sequence[Side], database: str | None, present: Mapping[str, set[str]]) -> str:
+def _paired(sides: Sequence[Side], database: str | None, present: Mapping[str, Sequence[str]]) -> str:
     """Return the view of what the study stored of one model minus the other, paired over texts.
 
     That is of a model and its base: numbers of metrics in ``differences``, accuracies in ``probe_differences``.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from reporter.app.verify import by_cloud, by_map, by_model, by_pair, by_token
+from reporter.app.verify import by_cloud, by_map, by_model, by_token
 from reporter.app.verify.by_model import PlainModel, Subject
 from reporter.app.verify.by_token import Means, compare_means, text_means
 from reporter.app.verify.cells import Asked, Cell, Side, choose
@@ -399,7 +399,7 @@ class _Verifier:
             main = default_pooling(facts["role"]) if cell.pooling == "auto" else cell.pooling
             poolings = POOLINGS if cell.pooling == "auto" else (main,)
             item: Any = cell.item
-            again = list(by_pair.partners(model, item.pairs, poolings, int(facts["max_tokens"] or sys.maxsize)))
+            again = list(by_model.partners(model, item.pairs, poolings, int(facts["max_tokens"] or sys.maxsize)))
             again += [number._replace(view="words") for number in again if number.view == f"raw, pooling {main}"]
             stored = stored_numbers(self.store, self.study.study, *side, cell.key.corpus).get("partners", {})
             name = f"{cell.key.model} × {cell.key.corpus}"

@@ -3,20 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from reporter.core.numbers import estimate, p_value, short
-from reporter.core.table import Row
+from reporter.core.table import VIEWS, Row
 from reporter.geometry.statistics import LEVEL
-from reporter.judge.questions.question import (
-    VIEWS,
-    Advice,
-    Box,
-    Column,
-    Question,
-    Read,
-    Record,
-    grouped,
-    numeric,
-    table,
-)
+from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
 from reporter.store.answers import AlikeAnswer
 
 MEANINGS = {"cka": "similarity of all distances (CKA)", "knn": "shared neighbours"}

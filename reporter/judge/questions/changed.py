@@ -176,16 +176,10 @@ def _change_of_states(
     return ChangeAnswer(
         **{name: rows[0][name] for name in ("model", "checkpoint", "base", "corpus", "view")},
         verdict="seed" if seeds and not changed else _verdict(divergence["ci_high"], changed, small),
-        divergence=divergence["value"],
-        divergence_low=divergence["ci_low"],
-        divergence_high=divergence["ci_high"],
-        median=median["value"],
-        median_low=median["ci_low"],
-        median_high=median["ci_high"],
+        **_with_interval("divergence", "divergence", divergence),
+        **_with_interval("median", "median", median),
         largest_share=most["value"] / divergence["value"] / most["n"] if most["value"] else None,
-        same_top=same["value"],
-        same_low=same["ci_low"],
-        same_high=same["ci_high"],
+        **_with_interval("same_top", "same", same),
         untouched=_untouched(tuned, base),
         changed=changed,
         small=small,
@@ -195,18 +189,18 @@ def _change_of_states(
         first_layer=first_layer,
         first_distance=None if first_layer is None else value[first_layer],
         largest_step=None if first_layer is None else steepest,
-        last_distance=value[last],
-        last_low=distances[last]["ci_low"],
-        last_high=distances[last]["ci_high"],
+        **_with_interval("last_distance", "last", distances[last]),
         last_cosine=by_statistic["cosine"][last]["value"],
         last_linear=linear[last]["value"] if last in linear else None,
-        loss=loss["value"],
-        loss_low=loss["ci_low"],
-        loss_high=loss["ci_high"],
+        **_with_interval("loss", "loss", loss),
         tokens=json.dumps([str(row["token"]) for row in farthest if row["token"]], ensure_ascii=False),
         words=json.dumps(words, ensure_ascii=False),
         n=int(distances[last]["n"]),
     )
+
+
+def _with_interval(name: str, ends: str, number: Record) -> dict[str, Any]:
+    return {name: number["value"], f"{ends}_low": number["ci_low"], f"{ends}_high": number["ci_high"]}
 
 
 def _verdict(most: float | None, changed: bool, small: bool) -> str:

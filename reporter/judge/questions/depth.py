@@ -4,19 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from reporter.core.numbers import estimate, short
 from reporter.core.places import in_backticks
-from reporter.core.table import Row
-from reporter.judge.questions.question import (
-    VIEWS,
-    Advice,
-    Box,
-    Column,
-    Question,
-    Read,
-    Record,
-    grouped,
-    numeric,
-    table,
-)
+from reporter.core.table import VIEWS, Row
+from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
 from reporter.store.answers import DepthAnswer
 
 MEANINGS = {

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.places import capital, ranges
-from reporter.judge.points import Array, Estimates, Points, span
+from reporter.judge.points import Array, Estimates, Points, around, span
 from reporter.judge.profiles import Profile
 from reporter.judge.questions.subjects import (
     MATERIAL,
@@ -126,15 +126,12 @@ def two_peaks(subject: Subject, points: Points, least: float, level: float) -> T
     dip = max(dips, key=lambda d: min(mean[tops[d]]) - mean[d])
     first, second = tops[dip]
     low, high = (first, second) if mean[first] < mean[second] else (second, first)
-    start = end = low
-    while start - 1 != dip and start > 0 and higher[low, start - 1] > level:
-        start -= 1
-    while end + 1 != dip and end + 1 < size and higher[low, end + 1] > level:
-        end += 1
+    alike = higher[low] > level
+    alike[[low, dip]] = True, False
     weights = (np.eye(size)[low] - np.eye(size)[dip])[None]
     p = float(max(before[first, dip], after[second, dip]))
     depth = subject.sure(points.combine(weights))
-    return TwoPeaks(high, low, dip, tuple(range(start, end + 1)), bool(higher[high, low] <= level), p, depth, weights)
+    return TwoPeaks(high, low, dip, around(low, alike), bool(higher[high, low] <= level), p, depth, weights)
 
 
 def ask_extremes(subjects: Subjects) -> Iterator[Test]:

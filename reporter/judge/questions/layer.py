@@ -18,23 +18,12 @@ import numpy as np
 
 from reporter.core.numbers import estimate, short
 from reporter.core.places import capital, in_backticks, listed, place, ranges, together
-from reporter.core.table import ALL_GROUPS, Row
+from reporter.core.table import ALL_GROUPS, VIEWS, Row
 from reporter.geometry.intervals import of_units
 from reporter.geometry.statistics import GapsToBest, behind_best
 from reporter.judge.questions.concepts import same_token_warning
 from reporter.judge.questions.probes import unprobed
-from reporter.judge.questions.question import (
-    VIEWS,
-    Advice,
-    Box,
-    Column,
-    Question,
-    Read,
-    Record,
-    grouped,
-    numeric,
-    table,
-)
+from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
 from reporter.store.answers import End, Kind, LayerAnswer
 
 Cell = tuple[str, int, str | None]

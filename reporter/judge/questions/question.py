@@ -13,9 +13,6 @@ Read = Callable[[str], Sequence[Record]]
 Head = tuple[str, bool]
 """The heading of a column, and whether it is a column of numbers."""
 
-VIEWS = "coalesce(list_position(['words', 'all', 'no-sinks'], view), 9), view"
-"""The order of token sets in SQL; of a number on several sets the first is read."""
-
 
 def grouped(rows: Iterable[Record], *columns: str) -> list[list[Record]]:
     """Group rows by the values of some columns, in the order in which these first occur."""

@@ -17,7 +17,7 @@ from reporter.core.numbers import short
 from reporter.core.places import capital, in_backticks
 from reporter.core.table import Row
 from reporter.judge.judging import NO_SINKS
-from reporter.judge.points import Array, Estimates, span
+from reporter.judge.points import Array, Estimates, around, span
 from reporter.judge.profiles import Profile
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import RANDOM, SEARCHED, Observation, Subject, Subjects, Test, between, curve
@@ -163,12 +163,7 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
     large = alike & (np.abs(gap.value) >= NEAR * abs(gap.value[top]))
     if not large[top]:
         return None
-    first, last = top, top
-    while first > 0 and large[first - 1]:
-        first -= 1
-    while last < size - 1 and large[last + 1]:
-        last += 1
-    inside = list(range(first, last + 1))
+    inside = list(around(top, large))
     a, b, layers = here.values[inside], without.values[inside], [here.labels[i] for i in inside]
     counts, title = subject.study.sinks[subject.model, subject.corpus], subject.statistic.title
     effect = _described(a, b)
@@ -197,7 +192,7 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
             curve("with sinks", here.x, here.values, number=float(a.mean())),
             curve("without sinks", here.x, without.values, own=False, number=float(b.mean())),
         ),
-        mark=(float(here.x[first]), float(here.x[last])),
+        mark=(float(here.x[inside[0]]), float(here.x[inside[-1]])),
         notes=(
             f"{counts['sinks']:,} of {counts['tokens']:,} tokens are sinks at some layer{subject.on}",
             "without sinks, each text's first token is left out as well",

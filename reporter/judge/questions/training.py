@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.numbers import short
-from reporter.core.table import FREE, Row
+from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import freedom, quantile, text_error
 from reporter.geometry.statistics import LEVEL, Change, half_way, holm, passage, rests, turn
@@ -15,18 +15,7 @@ from reporter.judge.numbers import Missing, main_statistics
 from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles
 from reporter.judge.questions.extremes import FEWEST, extreme, signed
-from reporter.judge.questions.question import (
-    VIEWS,
-    Advice,
-    Box,
-    Column,
-    Question,
-    Read,
-    Record,
-    grouped,
-    numeric,
-    table,
-)
+from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import Observation, Subject, Subjects, Test, curve, number, topic
 from reporter.metrics.base import Statistic
 from reporter.store.answers import TrainingAnswer
