@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import TYPE_CHECKING
 
 from reporter.charts.chart import Drawn, Read
@@ -108,7 +109,7 @@ class Overview:
     def unsure(self) -> bool:
         """Whether a number of these rows has no interval."""
         numbers = [number for line in self.rows for cells in line.cells.values() for number in cells.numbers]
-        return any(number.value is not None and number.low is None for number in numbers)
+        return any(isnan(number.low) and not isnan(number.value) for number in numbers)
 
 
 def read_overview(read: Read, contents: Contents) -> Overview:
@@ -152,7 +153,7 @@ def _rows(numbers: MainStatistics, charts: Mapping[str, Drawn], corpus: str) -> 
     for name, statistic in numbers.known.items():
         paths = _paths(numbers, name, corpus)
         cells = {view: _cells(numbers, name, corpus, view, paths[view]) for view in numbers.sets}
-        if any(number.value is not None for cell in cells.values() for number in cell.numbers):
+        if not all(isnan(number.value) for cell in cells.values() for number in cell.numbers):
             effect = max(numbers.effect(name, corpus, view) for view in numbers.views)
             note = "" if numbers.comparable(name) else "not comparable between roles"
             meaning = charts[name].chart.lead

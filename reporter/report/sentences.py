@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, floor, log10
+from math import ceil, floor, isnan, log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.points import Array, around
 from reporter.judge.questions.subjects import MATERIAL, share_of_range, topic
 from reporter.report.compared import PAIR
-from reporter.report.sides import MainStatistics, Number, Profile, Side, at_common_depths, effects, number_of
+from reporter.report.sides import MainStatistics, Number, Profile, Side, at_common_depths, effects
 from reporter.report.tables import figure_link
 
 if TYPE_CHECKING:
@@ -192,15 +192,14 @@ def _contrast(
     large = sure & (values * values[top] > 0) & (sizes >= LARGE * sizes[top])
     run = around(top, large) if large[top] else ()
     if run and sizes[list(run)].sum() >= TOLD * sizes.sum() and len(run) <= EVERYWHERE * len(sizes):
-        inside = list(run)
-        ends = np.array([(gaps[i].value, gaps[i].low, gaps[i].high) for i in inside], dtype=float).mean(axis=0)
-        gap = number_of(ends[0], ends[1], ends[2], gaps[top].df)
-        return _Contrast(name, view, of, other, gap, run, float(sizes[inside].sum() / len(sizes)))
+        value, low, high = np.mean([(gaps[i].value, gaps[i].low, gaps[i].high) for i in run], axis=0).tolist()
+        gap, effect = Number(value, low, high, gaps[top].df), float(sizes[list(run)].sum() / len(sizes))
+        return _Contrast(name, view, of, other, gap, run, effect)
     first, second = (numbers.number(name, corpus, view, side) for side in (of, other))
     gap = numbers.difference(name, corpus, view, of, other)
     if not gap.differs(tests):
         return None
-    effect = share_of_range(numbers.known[name], gap.value or 0.0, first.value or 0.0, second.value or 0.0)
+    effect = share_of_range(numbers.known[name], gap.value, first.value, second.value)
     # one side may lack the embedding: its mean then differs though the profiles agree where both have numbers
     return _Contrast(name, view, of, other, gap, (), min(effect, float(sizes.mean())))
 
@@ -214,26 +213,18 @@ def _apart(numbers: MainStatistics, name: str, corpus: str, view: str, sides: tu
     """Tell whether every model of one side lies above every one of the other, where they are too few for a test."""
     if numbers.over_models:
         return True
-    a, b = (
-        [
-            numbers.number(name, corpus, view, Side.of(style)).value
-            for style in numbers.styles
-            if style.model in side.models
-        ]
-        for side in sides
-    )
-    first, second = [v for v in a if v is not None], [v for v in b if v is not None]
-    if len(first) < len(a) or len(second) < len(b):
+    values = {style.model: numbers.number(name, corpus, view, Side.of(style)).value for style in numbers.styles}
+    a, b = ([values[model] for model in side.models] for side in sides)
+    if any(map(isnan, (*a, *b))):
         return False
-    return len(first) == len(second) == 1 or min(first) > max(second) or max(first) < min(second)
+    return len(a) == len(b) == 1 or min(a) > max(b) or max(a) < min(b)
 
 
 def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> Sentence:
     statistic = numbers.known[contrast.name]
     title, step = statistic.title, statistic.per == "step"
     written = partial(_written, title=title)
-    larger = (contrast.gap.value or 0.0) > 0
-    high, low = (contrast.of, contrast.other) if larger else (contrast.other, contrast.of)
+    high, low = (contrast.of, contrast.other) if contrast.gap.value > 0 else (contrast.other, contrast.of)
     more = MORE.get(contrast.name, "")
     lead = f"In {_the(high)}, states {more}"
     several = contrast.of.several or contrast.other.several
@@ -259,7 +250,7 @@ def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast
         )
     else:
         means = [numbers.number(contrast.name, corpus, contrast.view, side) for side in (high, low)]
-        a, b = (written([number.value or 0.0], max(map(_gap_of, means))) for number in means)
+        a, b = (written([number.value], max(map(_gap_of, means))) for number in means)
         over = _over(statistic)
         ways = (
             f"{lead} than in {_the(low)} ({title} {a} against {b} on average over {over}).",
@@ -286,11 +277,9 @@ def _the(side: Side) -> str:
     return f"the {side.name}" if side.several else side.name
 
 
-def _profiles(numbers: MainStatistics, corpus: str, contrast: _Contrast, view: str = "") -> tuple[Profile, Profile]:
+def _profiles(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> tuple[Profile, Profile]:
     """Return both profiles at the points of the side that the sentence is about."""
-    a, b = (
-        numbers.profile(contrast.name, corpus, view or contrast.view, side) for side in (contrast.of, contrast.other)
-    )
+    a, b = (numbers.profile(contrast.name, corpus, contrast.view, side) for side in (contrast.of, contrast.other))
     assert a is not None and b is not None
     return at_common_depths(a, b)
 
@@ -311,7 +300,7 @@ def _width(profile: Profile, inside: Sequence[int] | slice = slice(None)) -> flo
 
 
 def _gap_of(number: Number) -> float:
-    return 0.0 if number.low is None or number.high is None else number.high - number.low
+    return 0.0 if isnan(number.low) else number.high - number.low
 
 
 def _written(values: Sequence[float] | Array, width: float, title: str) -> str:
@@ -335,10 +324,9 @@ def _strength(
     numbers: MainStatistics, statistic: Statistic, corpus: str, gap: Number, view: str, basis: str = ""
 ) -> str:
     """Say how sure a difference is."""
-    size = gap if (gap.value or 0.0) >= 0 else Number(0.0, 0.0, 0.0).minus(gap)
+    size = gap if gap.value >= 0 else Number(0.0, 0.0, 0.0).minus(gap)
     if statistic.title.startswith(AS_PERCENT):
-        points = (None if end is None else 100 * end for end in (size.value, size.low, size.high))
-        parts = [f"difference {estimate(*points)} percentage points"]
+        parts = [f"difference {estimate(100 * size.value, 100 * size.low, 100 * size.high)} percentage points"]
     else:
         parts = [f"difference {size.text}"]
     parts += [token_set(view)] * (len(numbers.views) > 1) + [f"on {corpus}"] * (len(numbers.corpora) > 1)
@@ -362,15 +350,14 @@ def scope_of(numbers: MainStatistics) -> str:
 
 def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, tests: int) -> Sentence | None:
     """Say whether a difference remains without sinks; None where there are none, or that is not known."""
+    pair = first.of, first.other
     with_sinks = {
         side.name: count
-        for side in (first.of, first.other)
+        for side in pair
         if (count := sum(numbers.sinks.get((model, corpus), 0) for model in side.models))
     }
     bare = replace(first, view=PAIR[1])
-    if not with_sinks or any(
-        numbers.profile(first.name, corpus, PAIR[1], side) is None for side in (first.of, first.other)
-    ):
+    if not with_sinks or None in [numbers.profile(first.name, corpus, bare.view, side) for side in pair]:
         return None
     if first.run:
         here, there = _profiles(numbers, corpus, bare)
@@ -378,19 +365,19 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         if here.layers != before.layers or len(here.x) != len(before.x):
             return None
         inside = list(first.run)
-        gaps = _gaps(numbers.paired(first.name, corpus, PAIR[1], first.of, first.other), here, there, inside)
-        value = float(np.mean([gap.value for gap in gaps if gap.value is not None]))
+        gaps = _gaps(numbers.paired(first.name, corpus, bare.view, *pair), here, there, inside)
+        value = float(np.mean([gap.value for gap in gaps]))
         sure = all(gap.differs(tests) for gap in gaps)
         changed = all(before.number(i).minus(here.number(i)).differs(tests) for i in inside)
         a, b = here.values[inside], there.values[inside]
         widths = _width(here, inside), _width(there, inside)
         where = f"the same {'layers' if here.layers else 'depths'} have"
     else:
-        means = [numbers.number(first.name, corpus, PAIR[1], side) for side in (first.of, first.other)]
-        gap = numbers.difference(first.name, corpus, PAIR[1], first.of, first.other)
-        value, sure = gap.value or 0.0, gap.differs(tests)
+        means = [numbers.number(first.name, corpus, bare.view, side) for side in pair]
+        gap = numbers.difference(first.name, corpus, bare.view, *pair)
+        value, sure = gap.value, gap.differs(tests)
         changed = numbers.number(first.name, corpus, first.view, first.of).minus(means[0]).differs(tests)
-        a, b = (np.array([number.value or 0.0]) for number in means)
+        a, b = (np.array([number.value]) for number in means)
         widths = _gap_of(means[0]), _gap_of(means[1])
         where = f"the mean over {_over(numbers.known[first.name])} is"
     title = numbers.known[first.name].title
@@ -398,10 +385,9 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
     count = sum(with_sinks.values())
     tokens = f"{whole(count)} sink {'token' if count == 1 else 'tokens'}"
     names = listed(with_sinks)
-    before_value = first.gap.value or 0.0
-    if abs(value) <= abs(before_value) / 2 and changed:
+    if abs(value) <= abs(first.gap.value) / 2 and changed:
         text = f"Sinks explain most of it: without {tokens} of {names}, {where} {here_text}."
-    elif sure and value * before_value > 0:
+    elif sure and value * first.gap.value > 0:
         text = f"Sinks do not explain it: without {tokens} of {names}, it is {here_text} against {there_text}."
     elif sure:
         text = f"Without {tokens} of {names} the difference reverses: {here_text} against {there_text}."
@@ -422,7 +408,7 @@ def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
             continue
         top, bottom = int(profile.values.argmax()), int(profile.values.argmin())
         gap = profile.number(top).minus(profile.number(bottom))
-        effect = share_of_range(statistic, gap.value or 0.0, profile.values[top], profile.values[bottom])
+        effect = share_of_range(statistic, gap.value, profile.values[top], profile.values[bottom])
         if gap.differs(tests) and effect >= MATERIAL:
             found.append((effect, name, top, bottom, gap, profile))
     for _, name, top, bottom, gap, profile in _leading(found):
@@ -459,19 +445,19 @@ def _ranges(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
     view = numbers.views[-1]
     for name, statistic in numbers.known.items():
         means = [(numbers.number(name, corpus, view, side), side) for side in models]
-        if any(number.value is None for number, _ in means):
+        if any(isnan(number.value) for number, _ in means):
             continue
-        means.sort(key=lambda pair: pair[0].value or 0.0)
+        means.sort(key=lambda pair: pair[0].value)
         (low, first), (high, last) = means[0], means[-1]
         gap = high.minus(low)
-        effect = share_of_range(statistic, gap.value or 0.0, high.value or 0.0, low.value or 0.0)
+        effect = share_of_range(statistic, gap.value, high.value, low.value)
         if gap.differs(tests) and effect >= MATERIAL:
             found.append((effect, name, low, first, high, last, gap))
     if not found:
         yield _nothing(numbers, f"the {len(models)} models")
     for _, name, low, first, high, last, gap in _leading(found):
         statistic = numbers.known[name]
-        a, b = (_written([number.value or 0.0], _gap_of(number), statistic.title) for number in (low, high))
+        a, b = (_written([number.value], _gap_of(number), statistic.title) for number in (low, high))
         over = "" if statistic.per == "model" else f", on average over {_over(statistic)}"
         text = f"{capital(statistic.title)} ranges from {a} in {first.name} to {b} in {last.name}{over}."
         yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view), name, (view,))

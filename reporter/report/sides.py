@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from math import hypot, inf
+from math import hypot, inf, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,11 +56,11 @@ ORDER BY full_name, corpus, view, model, layer
 
 @dataclass(frozen=True)
 class Number:
-    """A number with its 95 % interval; all None where there is none."""
+    """A number with its 95 % interval; NaN where there is none."""
 
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
+    value: float = nan
+    low: float = nan
+    high: float = nan
     df: float = inf
 
     @property
@@ -76,19 +76,13 @@ class Number:
 
     def minus(self, other: Number) -> Number:
         """Return the difference; its interval is unknown where one of both is."""
-        if self.value is None or other.value is None:
-            return Number()
         value = self.value - other.value
-        if self.low is None or self.high is None or other.low is None or other.high is None:
-            return Number(value)
         low = value - hypot(self.value - self.low, other.high - other.value)
         high = value + hypot(self.high - self.value, other.value - other.low)
         return Number(value, low, high, min(self.df, other.df))
 
     def differs(self, tests: int) -> bool:
         """Tell whether its interval excludes 0 after the correction for so many tests."""
-        if self.value is None or self.low is None or self.high is None:
-            return False
         reach = quantile(1 - 0.025 / tests, self.df) / quantile(0.975, self.df)
         return self.value - reach * (self.value - self.low) > 0 or self.value + reach * (self.high - self.value) < 0
 
@@ -108,22 +102,22 @@ class Profile:
     @property
     def mean(self) -> Number:
         """The mean over layers."""
-        return number_of(self.values.mean(), self.low.mean(), self.high.mean(), self.df)
+        return Number(float(self.values.mean()), float(self.low.mean()), float(self.high.mean()), self.df)
 
     def at(self, x: Array) -> Profile:
         """Return it at other depths, by linear interpolation."""
         values, low, high = (np.interp(x, self.x, part) for part in (self.values, self.low, self.high))
         return Profile(x, values, low, high, df=self.df)
 
+    def part(self, points: Sequence[int] | Array) -> Profile:
+        """Return some of its points."""
+        layers = tuple(np.array(self.layers)[points].tolist()) if self.layers else ()
+        x, values, low, high = (array[points] for array in (self.x, self.values, self.low, self.high))
+        return replace(self, x=x, values=values, low=low, high=high, layers=layers)
+
     def number(self, index: int) -> Number:
         """Return the number at one of its points."""
-        return number_of(self.values[index], self.low[index], self.high[index], self.df)
-
-
-def number_of(value: float, low: float, high: float, df: float) -> Number:
-    """Return a number whose ends are NaN where it has no interval."""
-    known = low == low and high == high
-    return Number(float(value), float(low) if known else None, float(high) if known else None, df)
+        return Number(float(self.values[index]), float(self.low[index]), float(self.high[index]), self.df)
 
 
 @dataclass(frozen=True)
@@ -272,8 +266,7 @@ class MainStatistics:
         if pair is None or a is None or b is None or a.layers != b.layers or not set(a.layers) <= set(pair.layers):
             return None
         if a.layers:
-            index = [pair.layers.index(layer) for layer in a.layers]
-            pair = replace(pair, x=a.x, values=pair.values[index], low=pair.low[index], high=pair.high[index])
+            pair = pair.part([pair.layers.index(layer) for layer in a.layers])
         if of.name == self.tuned:
             return pair
         return replace(pair, values=-pair.values, low=-pair.high, high=-pair.low)
@@ -307,12 +300,10 @@ def effects(statistic: Statistic, a: Profile, b: Profile) -> Array:
 def _mean_of(numbers: Sequence[Number]) -> Number:
     if len(numbers) == 1:
         return numbers[0]
-    values = np.array([number.value for number in numbers], dtype=float)
     if len(numbers) >= FEWEST_MODELS:
-        return Number(*student_interval(values), df=len(numbers) - 1)
-    ends = [(number.low, number.high) for number in numbers if number.low is not None and number.high is not None]
-    low, high = np.mean(ends, axis=0).tolist() if len(ends) == len(numbers) else (None, None)
-    return Number(float(values.mean()), low, high, min(number.df for number in numbers))
+        return Number(*student_interval(np.array([number.value for number in numbers])), df=len(numbers) - 1)
+    value, low, high = np.mean([(number.value, number.low, number.high) for number in numbers], axis=0).tolist()
+    return Number(value, low, high, min(number.df for number in numbers))
 
 
 def _together(profiles: Sequence[Profile]) -> Profile:
@@ -324,18 +315,13 @@ def _together(profiles: Sequence[Profile]) -> Profile:
         x = np.linspace(first, last, min(len(p.x) for p in profiles))
     moved = [p.at(x) if len(p.x) > 1 else p for p in profiles]
     numbers = [_mean_of([p.number(index) for p in moved]) for index in range(len(x))]
-    low, high = (
-        np.array([np.nan if end is None else end for end in ends], dtype=float)
-        for ends in ([n.low for n in numbers], [n.high for n in numbers])
-    )
-    return Profile(x, np.array([n.value for n in numbers], dtype=float), low, high, df=numbers[0].df)
+    values, low, high = np.array([(number.value, number.low, number.high) for number in numbers]).T
+    return Profile(x, values, low, high, df=numbers[0].df)
 
 
 def at_common_depths(a: Profile, b: Profile) -> tuple[Profile, Profile]:
     """Return two profiles at the depths of the first one that both have."""
     if len(a.x) < 2 or len(b.x) < 2 or np.isnan(a.x).any() or np.isnan(b.x).any():
         return a, b
-    inside = (a.x >= b.x[0] - 1e-9) & (a.x <= b.x[-1] + 1e-9)
-    kept = tuple(layer for layer, keep in zip(a.layers, inside, strict=False) if keep)
-    a = replace(a, x=a.x[inside], values=a.values[inside], low=a.low[inside], high=a.high[inside], layers=kept)
+    a = a.part((a.x >= b.x[0] - 1e-9) & (a.x <= b.x[-1] + 1e-9))
     return a, b.at(a.x)

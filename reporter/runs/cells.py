@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from reporter.core.numbers import ROUNDING
 from reporter.core.table import Row
 from reporter.forward.kept import Amount
 from reporter.forward.observed import KINDS
@@ -17,18 +18,7 @@ from reporter.geometry.arrays import Progress
 from reporter.geometry.intervals import errors_apart
 from reporter.metrics._coverage import shown
 from reporter.metrics.analysis import Context, default_pooling
-from reporter.metrics.base import (
-    PATH,
-    ROUNDING,
-    LayerErrors,
-    Metric,
-    Numeric,
-    Options,
-    PairValue,
-    Statistic,
-    Value,
-    settled,
-)
+from reporter.metrics.base import PATH, LayerErrors, Metric, Numeric, Options, PairValue, Statistic, Value, settled
 from reporter.models.load import LoadedModel
 from reporter.runs.plan import AnalysisCell, MetricCell
 
@@ -244,8 +234,6 @@ def _layer(number: Numeric) -> int | None:
 def quiet(results: Iterable[T]) -> Iterator[T]:
     """Yield the results with warnings off: metrics say by a reason, not by a warning, what could not be computed."""
     import warnings
-
-    import numpy as np
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

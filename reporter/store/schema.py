@@ -9,21 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from reporter.core.errors import ReporterError
-from reporter.core.table import (
-    CORPUS,
-    HIGH,
-    LOW,
-    METRIC,
-    VIEW,
-    Comparable,
-    OfModel,
-    OfStudy,
-    Row,
-    Table,
-    aside,
-    column,
-    of_cell,
-)
+from reporter.core.table import CORPUS, METRIC, VIEW, Comparable, OfModel, OfStudy, Row, Table, aside, column, of_cell
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
@@ -43,8 +29,8 @@ class Correlation(OfStudy, table="correlations"):
     score: str = column("a score that the study gives, or 'loss.lm', the measured loss", key=True)
     method: str = column("'pearson' or 'spearman'", key=True)
     value: float | None = column("the correlation; NULL where it could not be computed")
-    ci_low: float | None = column(LOW)
-    ci_high: float | None = column(HIGH)
+    ci_low: float | None = column("lower end of the interval; NULL without an interval")
+    ci_high: float | None = column("upper end of the interval")
     p: float | None = column("p-value of no correlation, two-sided; NULL below 3 models")
     n: int = column("number of models", "BIGINT")
 

@@ -11,7 +11,8 @@ High-Dimensional Abstraction Phase' (dimension). Pairs have an answer of their o
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from math import ceil, isnan
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from reporter.core.numbers import estimate, short
 from reporter.core.places import capital, in_backticks, listed, place, ranges, together
 from reporter.core.table import ALL_GROUPS, VIEWS, Row
 from reporter.geometry.intervals import of_units
-from reporter.geometry.statistics import GapsToBest, behind_best
+from reporter.geometry.statistics import behind_best
 from reporter.judge.questions.concepts import same_token_warning
 from reporter.judge.questions.probes import unprobed
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
@@ -104,32 +105,21 @@ class _Criterion:
     item: str
     end: End = "high"
     rows: dict[Cell, Record] = field(default_factory=dict)
-    behind: GapsToBest | None = None
-    cells: list[Cell] = field(default_factory=list)
+    gaps: Mapping[Cell, Record] = field(default_factory=dict)
 
-    def loss(self, cell: Cell) -> tuple[float, float | None, float | None]:
-        """Return by how much a cell is worse than the best one seen, and the interval of what it loses."""
-        sign = 1 if self.end == "high" else -1
-        measured = max(sign * row["value"] for row in self.rows.values()) - sign * self.rows[cell]["value"]
-        if self.behind is None or cell not in self.cells:
-            return measured, None, None
-        index = self.cells.index(cell)
-        high = min(float(self.behind.high[index]), 1.0)  # accuracies lie within 0 and 1
-        return measured, float(self.behind.low[index]), high
-
-    def needed(self, cell: Cell) -> int | None:
-        """Return the texts that would decide a loss; None where it is significant, zero or unknown."""
-        if self.behind is None or cell not in self.cells:
-            return None
-        index = self.cells.index(cell)
-        needed = not self.behind.low[index] and np.isfinite(self.behind.needed[index])
-        return int(np.ceil(self.behind.needed[index])) if needed else None
+    def _goodness(self, cell: Cell) -> float:
+        value: float = self.rows[cell]["value"]
+        return value if self.end == "high" else -value
 
     @property
     def best(self) -> Cell:
         """The best one seen; of equals the first."""
-        sign = 1 if self.end == "high" else -1
-        return max(self.rows, key=lambda cell: sign * self.rows[cell]["value"])
+        return max(self.rows, key=self._goodness)
+
+    def loss(self, cell: Cell) -> Record:
+        """Return by how much a cell is worse than the best one seen, the interval, and the texts that would decide."""
+        measured = self._goodness(self.best) - self._goodness(cell)
+        return {"loss": measured, **self.gaps.get(cell, dict.fromkeys(("loss_low", "loss_high", "needed")))}
 
 
 def _answer(read: Read) -> Iterator[Row | Advice]:
@@ -160,12 +150,12 @@ def _criteria(rows: Sequence[Record]) -> Iterator[_Criterion]:
             criteria.setdefault((name, item), made).rows[_cell_of(row)] = row
     for criterion in criteria.values():
         if criterion.kind in _USE:
-            criterion.cells, criterion.behind = _by_text(list(criterion.rows.values()))
+            criterion.gaps = _by_text(list(criterion.rows.values()))
         if len(criterion.rows) > 1:
             yield criterion
 
 
-def _by_text(rows: Sequence[Record]) -> tuple[list[Cell], GapsToBest | None]:
+def _by_text(rows: Sequence[Record]) -> dict[Cell, Record]:
     """Compare layers and poolings by which texts a probe classified correctly, or by the parts of pairs in a number.
 
     Classifiers of different folds share training texts, so that their errors go together: the variance of the mean is
@@ -178,12 +168,18 @@ def _by_text(rows: Sequence[Record]) -> tuple[list[Cell], GapsToBest | None]:
     rows = [row for row in rows if len(row["units"]) == most]
     rows = [row for row in rows if row["units"] == rows[0]["units"]]
     if not rows:
-        return [], None
+        return {}
     correct = of_units(np.array([row["told"] for row in rows]).T, rows[0].get("clusters"))
     folds = max(row["folds"] or 0 for row in rows)
     behind = behind_best(correct, inflation=1 + folds / (folds - 1) if folds else 1.0)
-    behind = behind and replace(behind, needed=behind.needed * (most / len(correct)))  # texts, of clusters as large
-    return [_cell_of(row) for row in rows], behind
+    if behind is None:
+        return {}
+    high = np.minimum(behind.high, 1.0)  # accuracies lie within 0 and 1
+    texts = behind.needed * (most / len(correct))  # of clusters as large; none where a loss is significant or zero
+    return {
+        _cell_of(row): {"loss_low": low, "loss_high": high, "needed": None if low or isnan(needed) else ceil(needed)}
+        for row, low, high, needed in zip(rows, behind.low.tolist(), high.tolist(), texts.tolist(), strict=True)
+    }
 
 
 def _cell_of(row: Record) -> Cell:
@@ -200,13 +196,10 @@ def _rows(model: Record, criterion: _Criterion, criteria: Sequence[_Criterion]) 
     for cell in sorted(criterion.rows, key=_in_order):
         site, layer, _ = cell
         at_end = (site, layer) == (last, model["layers"])
-        number, (loss, low, high) = criterion.rows[cell], criterion.loss(cell)
-        judged: dict[str, Any] = {}
-        if criterion.kind != "labels" and judge is not None:
-            same = (*cell[:2], judge.best[2])
-            if same in judge.rows:
-                names = ("probe_loss", "probe_loss_low", "probe_loss_high")
-                judged = {"probe": judge.item, **dict(zip(names, judge.loss(same), strict=True))}
+        number, judged = criterion.rows[cell], dict[str, Any]()
+        if criterion.kind != "labels" and judge is not None and (same := (site, layer, judge.best[2])) in judge.rows:
+            lost = {f"probe_{name}": value for name, value in judge.loss(same).items() if name != "needed"}
+            judged = {"probe": judge.item, **lost}
         yield LayerAnswer.of(
             number,
             kind=criterion.kind,
@@ -216,10 +209,7 @@ def _rows(model: Record, criterion: _Criterion, criteria: Sequence[_Criterion]) 
             normed={"final": True, "embedding": None}.get(site, model["norm_placement"] == "post"),
             usual=at_end and number.get("main", True),
             best=cell == criterion.best,
-            loss=loss,
-            loss_low=low,
-            loss_high=high,
-            needed=criterion.needed(cell),
+            **criterion.loss(cell),
             **judged,
         )
 
