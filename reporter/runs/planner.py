@@ -200,13 +200,9 @@ class _Grid:
         cell = self._compared_with_before(cell)
         if cell.state != "run" or not isinstance(cell, MetricCell):
             return cell
-        for forward_pass in cell.passes:
-            if (
-                forward_pass.chat is not None
-                and not forward_pass.checkpoint.states
-                and (problem := self.inputs.refused(forward_pass))
-            ):
-                return replace(cell, state="failed", why=f"model '{cell.key.model}': {problem}")
+        chats = [read for read in cell.passes if read.chat is not None and not read.checkpoint.states]
+        if problem := next(filter(None, map(self.inputs.refused, chats)), ""):
+            return replace(cell, state="failed", why=f"model '{cell.key.model}': {problem}")
         lost = not_kept(self.inputs.cache_folder / FOLDERS["pass"], cell)
         return replace(cell, why=f"{cell.why}; the cache did not keep {', '.join(lost)} (run.keep)") if lost else cell
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from reporter.core.errors import ReporterError, UsageError, describe, hint, one_
 from reporter.core.places import ranges
 from reporter.core.progress import Progress
 from reporter.core.table import FREE
-from reporter.geometry.intervals import quantile
+from reporter.geometry.intervals import student_interval
 from reporter.judge.judging import judge, registration_lines
 from reporter.judge.numbers import with_analyses
 from reporter.judge.questions import QUESTIONS, STATED, stated
@@ -187,18 +186,12 @@ def write_over_models(store: Store, study: str) -> int:
     return len(rows)
 
 
-_Ends = list[float | None]  # of intervals; None where a number has none
-
-
-def _interval(values: list[float], lows: _Ends, highs: _Ends) -> tuple[float, float | None, float | None]:
-    mean = float(np.mean(values))
+def _interval(values: list[float], lows: list[Any], highs: list[Any]) -> tuple[float, float | None, float | None]:
     if len(values) < FEWEST_SPREAD:
-        ends = [end for end in (*lows, *highs) if end is not None]
-        if len(ends) < 2 * len(values):
-            return mean, None, None
-        return mean, float(np.mean(ends[: len(values)])), float(np.mean(ends[len(values) :]))
-    half = quantile(0.975, len(values) - 1) * float(np.std(values, ddof=1)) / sqrt(len(values))
-    return mean, mean - half, mean + half
+        mean = float(np.mean(values))
+        known = None not in (*lows, *highs)
+        return (mean, float(np.mean(lows)), float(np.mean(highs))) if known else (mean, None, None)
+    return student_interval(np.array(values))
 
 
 _CLAIMS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"
@@ -221,23 +214,20 @@ def judge_claims(study: Study, store: Store, progress: Progress, partial: bool =
     skipped = {verdict.claim for verdict in verdicts if partial and verdict.verdict == "failed"}
     stored = store.records(_CLAIMS, {"study": study.study})
     numbers = {name: number for number, name in enumerate(study.claims, 1)}
-    rows = [
-        row | {"detail": json.dumps(row["detail"], ensure_ascii=False)}
-        for row in (verdict.record({}, 0) for verdict in verdicts)
-    ]
-    rows = [row for row in rows if row["claim"] not in skipped]
+    judged = [verdict for verdict in verdicts if verdict.claim not in skipped]
+    rows = [verdict.record({}, 0) | {"detail": json.dumps(verdict.detail, ensure_ascii=False)} for verdict in judged]
     rows += [row | {"number": numbers[row["claim"]]} for row in stored if row["claim"] in skipped]
     _replace(store, "claims", study.study, rows, stored)
     stored = store.records(_BY_MODEL, {"study": study.study})
-    rows = [row.record({}, 0) for verdict in verdicts if verdict.claim not in skipped for row in verdict.by_model]
+    rows = [row.record({}, 0) for verdict in judged for row in verdict.by_model]
     rows += [row for row in stored if row["claim"] in skipped]
     _replace(store, "claims_by_model", study.study, rows, stored)
-    tested = [verdict for verdict in verdicts if verdict.reading == 1 and verdict.claim not in skipped]
+    tested = [verdict for verdict in judged if verdict.reading == 1]
     for verdict in tested:
         for text in (line(verdict), *more(verdict)):
             progress.note(f"  {text}")
-    for verdict in verdicts:
-        if verdict.reading > 1 and verdict.verdict == "failed" and verdict.claim not in skipped:
+    for verdict in judged:
+        if verdict.reading > 1 and verdict.verdict == "failed":
             progress.note(f"  {also(verdict)}")
     for name in sorted(skipped):
         progress.note(f"  claim {name}: not tested, because this run measured only a part of the study")
@@ -262,9 +252,8 @@ def line(verdict: Verdict) -> str:
 
 def also(verdict: Verdict) -> str:
     """Return the line of a claim that could not be tested on another token set, or on a baseline."""
-    on = [f"view '{verdict.view}'"] * (verdict.view is not None) + [f"baseline {verdict.baseline}"] * bool(
-        verdict.baseline
-    )
+    on = [f"view '{verdict.view}'"] if verdict.view is not None else []
+    on += [f"baseline {verdict.baseline}"] if verdict.baseline else []
     return f"claim {verdict.claim} ({', '.join(on)}): not tested  {verdict.detail['reason']}"
 
 
