@@ -279,9 +279,8 @@ class Plan:
                 without = [f"corpus {corpus}" for corpus in study.corpora if corpus not in spec.states]
                 without += [analysis.name for analysis in self.analyses.values() if analysis.items(study)]
                 without += study.baselines
-                hints += (
-                    [f"model {name} has saved states only, which leaves out {', '.join(without)}"] if without else []
-                )
+                if without:
+                    hints.append(f"model {name} has saved states only, which leaves out {', '.join(without)}")
         return hints
 
     def _words(self) -> dict[str, int]:

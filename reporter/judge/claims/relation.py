@@ -33,7 +33,7 @@ from reporter.geometry.statistics import (
     near_perfect,
 )
 from reporter.judge import claims, points
-from reporter.judge.numbers import Missing, Numbers
+from reporter.judge.numbers import PATH, Missing, Numbers
 from reporter.judge.profiles import Profile, Profiles
 from reporter.spec import Study
 from reporter.spec import claims as forms
@@ -264,7 +264,7 @@ def _over_types(numbers: Numbers, claim: Relation, view: str, corpus: str, model
     rows = [row for row in numbers.rows(TYPES, view) if row.corpus == corpus]
     checkpoint = numbers.pick(rows, model, claim.checkpoint, claim.step)
     by_place = numbers.types(model, checkpoint[0].checkpoint, corpus, view, claim.x, claim.y)
-    sites = ("embedding", "block") if claim.site is None else (claim.site,)
+    sites = PATH if claim.site is None else (claim.site,)
     layers = {layer: types for (site, layer), types in by_place.items() if site in sites}
     if claim.layer is not None:
         number = max(layers, default=0) if claim.layer == "last" else claim.layer
