@@ -18,6 +18,7 @@ from math import hypot, inf, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reporter.charts.chart import Read, filled
 from reporter.charts.styles import DECODER, ENCODER, MEANS, ModelStyle
@@ -109,7 +110,7 @@ class Profile:
         values, low, high = (np.interp(x, self.x, part) for part in (self.values, self.low, self.high))
         return Profile(x, values, low, high, df=self.df)
 
-    def part(self, points: Sequence[int] | Array) -> Profile:
+    def part(self, points: list[int] | NDArray[np.bool_]) -> Profile:
         """Return some of its points."""
         layers = tuple(np.array(self.layers)[points].tolist()) if self.layers else ()
         x, values, low, high = (array[points] for array in (self.x, self.values, self.low, self.high))
