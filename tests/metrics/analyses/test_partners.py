@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from reporter.app.verify import by_pair
+from reporter.app.verify import by_model
 from reporter.app.verify.by_model import PlainModel
 from reporter.core.errors import ReporterError
 from reporter.metrics.analysis import analyses
@@ -37,7 +37,7 @@ def test_numbers_agree_with_an_independent_path(of_family, computed, family, sco
     plain = PlainModel(context.model.checkpoint, anatomy.layers, anatomy.last_hidden_state, offline=True)
     again = {
         (*found.view.split(", pooling "), found.statistic, found.place.site, found.place.layer): found.value
-        for found in by_pair.partners(plain, item.pairs, poolings, limit=64)
+        for found in by_model.partners(plain, item.pairs, poolings, limit=64)
     }
     for row in tables["partner_numbers"]:
         key = row.variant, row.pooling, row.statistic, row.place.site, row.place.layer
