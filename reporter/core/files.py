@@ -78,7 +78,7 @@ def instead_of(path: Path, fits: Callable[[Path], bool] = Path.is_file) -> str:
 SEAL = "seal.json"
 DAMAGED = "damaged-"  # the beginning of the new name
 
-_KEY, _FORMER_KEY = "checksum", "seal"  # under which a note holds its own checksum
+_KEY = "checksum"  # under which a note holds its own
 _PIECE = 1 << 16  # bytes that are hashed at a time
 
 _log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ def write_note(path: Path, value: Mapping[str, Any]) -> None:
 def read_note(path: Path) -> dict[str, Any] | None:
     """Return what ``write_note`` wrote; None where the file is missing or damaged."""
     note = read_json(path)
-    return None if note is None or note.pop(_KEY, note.pop(_FORMER_KEY, None)) != _checksum(note) else note
+    return None if note is None or note.pop(_KEY, None) != _checksum(note) else note
 
 
 def is_damaged(path: Path) -> bool:
@@ -111,7 +111,7 @@ def is_damaged(path: Path) -> bool:
     if not path.exists():
         return False
     note = read_json(path)
-    return note is None or (not note.keys().isdisjoint((_KEY, _FORMER_KEY)) and read_note(path) is None)
+    return note is None or (_KEY in note and read_note(path) is None)
 
 
 def write_checksums(folder: Path) -> None:

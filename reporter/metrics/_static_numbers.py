@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
@@ -98,29 +97,13 @@ _DRAWS = 199
 _FEWEST = 32  # positions
 
 
-@dataclass(frozen=True)
-class Period:
-    """The period of the path.
+def period(path: Floats, seed: int) -> tuple[dict[str, float], str]:
+    """Return facts about the dominant period of a path, by Fourier transformation, and why it has none or "".
 
-    Args:
-        positions: in one turn; None where there is none, and then ``reason`` says why.
-        share: of the power of the detrended path that the strongest frequency and its two neighbours on either
-            side carry. A helix whose pitch drifts has a small one.
-        turns: how often the path goes round.
-        p: the probability that noise whose power only falls with frequency has a hump as high; None where it was
-            not computed.
-        reason: empty where there is a period.
-    """
-
-    positions: float | None
-    share: float | None
-    turns: float | None
-    p: float | None
-    reason: str = ""
-
-
-def period(path: Floats, seed: int) -> Period:
-    """Return the dominant period of a path, by Fourier transformation.
+    ``period``: positions in one turn. ``period share``: of the power of the detrended path, what the strongest
+    frequency and its two neighbours on either side carry; a helix whose pitch drifts has a small one. ``period turns``:
+    how often the path goes round. ``period p``: the probability that noise whose power only falls with frequency has a
+    hump as high.
 
     Each coordinate is clipped eight median absolute deviations from its median, as position 0 often lies apart;
     it loses its straight line, is tapered (Hann) and transformed; the powers of the coordinates are
@@ -131,24 +114,25 @@ def period(path: Floats, seed: int) -> Period:
     """
     count = len(path)
     if count < _FEWEST:
-        return Period(None, None, None, None, f"{count} positions are too few")
+        return {}, f"{count} positions are too few"
     middle = np.median(path, axis=0)
     reach = 8 * np.median(np.abs(path - middle), axis=0)
     x = detrended(np.clip(path, middle - reach, middle + reach))
     if not x.any():
-        return Period(None, None, None, None, "the path is a straight line")
+        return {}, "the path is a straight line"
     power = powers(x).sum(axis=-1)
     scores = _humps(power)
     best = int(scores.argmax())
     p = float((1 + (_humps(_falling_noise(x, seed)).max(axis=-1) >= scores[best]).sum()) / (1 + _DRAWS))
     best += _TURNS
     share = float(power[max(1, best - 2) : best + 3].sum() / power[1:].sum())
+    known = {"period share": share, "period p": p}
     if p > LEVEL:
-        return Period(None, share, None, p, "no significant frequency")
+        return known, "no significant frequency"
     if share < SMALLEST_SHARE:
-        return Period(None, share, None, p, f"the significant frequency has only {share:.1%} of the power")
+        return known, f"the significant frequency has only {share:.1%} of the power"
     turns = _refined(power, best)
-    return Period(count / turns, share, turns, p)
+    return {"period": count / turns, "period turns": turns, **known}, ""
 
 
 def detrended(path: Floats) -> Floats:
@@ -217,12 +201,10 @@ def positions(table: Tensor, seed: int) -> Iterator[Row]:
         yield tables.PositionVector(row, *numbers, *map(_or_null, pc[row]))
     yield from heat(unit)
     yield from by_offset(unit)
-    turn = period(pc, seed) if axes else Period(None, None, None, None, "all position vectors are equal")
-    remark = turn.reason or "positions per cycle of the path, in the first three principal components"
-    yield tables.VocabularyFact("period", turn.positions, remark)
-    for name, value in (("period turns", turn.turns), ("period share", turn.share), ("period p", turn.p)):
-        if value is not None:
-            yield tables.VocabularyFact(name, _or_null(value), None)
+    facts, reason = period(pc, seed) if axes else ({}, "all position vectors are equal")
+    remark = reason or "positions per cycle of the path, in the first three principal components"
+    yield tables.VocabularyFact("period", facts.pop("period", None), remark)
+    yield from (tables.VocabularyFact(name, _or_null(value), None) for name, value in facts.items())
 
 
 def heat(unit: Floats) -> Iterator[tables.PositionCosine]:

@@ -68,7 +68,7 @@ def test_one_slider_moves_every_picture_and_a_second_model_stands_beside_and_the
     sentences.click("input[value=attention]")
     sentences.until(FIRST, "bert · layer 4")
     assert sentences.texts(".broken") == []
-    sentences.until("return ['beside', 'layer'].every(name => new URLSearchParams(location.search).has(name))")
+    sentences.until("return ['beside', 'layer', 'site'].every(name => new URLSearchParams(location.search).has(name))")
     stop, query = sentences.texts("#stop-label"), sentences.run("return location.search")
     sentences.open(reports / "exhibited" / "texts.html", query=query)
     sentences.until("return document.getElementById('slot-1').value === '1'")

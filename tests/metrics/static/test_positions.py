@@ -36,29 +36,29 @@ def path(x):
 
 @pytest.mark.parametrize("turn", [5.3, 20, 64, 100.5])
 def test_the_period_of_a_helix(turn):
-    found = period(path(helix(np.random.default_rng(0), 512, 48, turn, 0.1)), 0)
-    assert found.positions == pytest.approx(turn, rel=0.03)
-    assert found.turns == pytest.approx(512 / turn, rel=0.03)
-    assert found.share > 0.8 and (found.p, found.reason) == (0.005, "")
+    facts, reason = period(path(helix(np.random.default_rng(0), 512, 48, turn, 0.1)), 0)
+    assert facts["period"] == pytest.approx(turn, rel=0.03)
+    assert facts["period turns"] == pytest.approx(512 / turn, rel=0.03)
+    assert facts["period share"] > 0.8 and (facts["period p"], reason) == (0.005, "")
 
 
 def test_a_first_position_that_lies_apart_hides_no_period():
     x = helix(np.random.default_rng(0), 256, 48, 16, 0.05)
     x[0] += 4
-    assert period(path(x), 0).positions == pytest.approx(16, rel=0.03)
+    assert period(path(x), 0)[0]["period"] == pytest.approx(16, rel=0.03)
 
 
 @pytest.mark.parametrize("name", NOISE)
 def test_noise_has_no_period(name):
     generator = np.random.default_rng(1)
     found = [period(path(NOISE[name](generator, 192, 32)), 0) for _ in range(40)]
-    assert sum(p.positions is not None for p in found) <= 2
-    assert all(p.reason for p in found if p.positions is None)
+    assert sum("period" in facts for facts, _ in found) <= 2
+    assert all(("period" in facts) != bool(reason) for facts, reason in found)
 
 
 def test_short_and_straight_paths():
-    assert period(np.zeros((31, 3)), 0).reason == "31 positions are too few"
-    assert period(np.linspace(0, 1, 64)[:, None] * np.ones(3), 0).reason == "the path is a straight line"
+    assert period(np.zeros((31, 3)), 0) == ({}, "31 positions are too few")
+    assert period(np.linspace(0, 1, 64)[:, None] * np.ones(3), 0) == ({}, "the path is a straight line")
 
 
 @pytest.mark.parametrize("together", [7, 1000])
