@@ -24,8 +24,9 @@ PENALTY = 0.1
 
 LOGISTIC = (
     "The classifier is multinomial logistic regression. It minimises the mean of −log p(class) + (λ/2)·‖W‖² with λ = "
-    "0.1 and free intercepts, from W = 0 by at most 100 steps of L-BFGS. This is scikit-learn's LogisticRegression "
-    "with C = 1/(λ·n) for n training texts, and C = 2/(λ·n) for two classes."
+    "0.1 and free intercepts, from W = 0 by at most 100 steps of L-BFGS, or of Newton's method if there are fewer texts "
+    "than dimensions. This is scikit-learn's LogisticRegression with C = 1/(λ·n) for n training texts, and C = 2/(λ·n) "
+    "for two classes."
 )
 STEPS = 40
 RATE = 0.1  # over √d: a step of Adam moves every weight by about the rate, and a unit sums up d of them
@@ -76,8 +77,12 @@ def linear(x: Floats, y: Ints, fold: int) -> Callable[[Floats], Ints]:
         return lambda rows: np.full(len(rows), classes[0])
     # With two classes scikit-learn has one weight vector, w = w_1 − w_0: half the penalty.
     strength = (2 if len(classes) == 2 else 1) / (PENALTY * len(y))
-    model = LogisticRegression(C=strength, tol=1e-5, max_iter=100).fit(x, y)
-    return lambda rows: np.asarray(model.predict(rows))
+    # W lies in the span of fewer rows than dimensions; there Newton's method takes a third of the time.
+    span = np.linalg.qr(x.T)[0] if len(x) < x.shape[1] else None
+    solver = "lbfgs" if span is None else "newton-cg"
+    model = LogisticRegression(C=strength, tol=1e-5, max_iter=100, solver=solver)
+    model.fit(x if span is None else x @ span, y)
+    return lambda rows: np.asarray(model.predict(rows if span is None else rows @ span))
 
 
 def one_hidden_layer(classes: int, hidden: int, seed: int, what: str) -> Train:

@@ -386,7 +386,7 @@ def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     cost="a forward pass over the sample; per layer and fold four classifiers, and with `pooling: auto` two more for "
     "the other poolings",
     tables=(ProbePooling, ProbeText, Point),
-    version=4,
+    version=5,
     charts=(PROBES, BY_POOLING, SELECTIVITY),
     section=Section(
         ProbeSpec,
