@@ -3,10 +3,9 @@
 import os
 import shutil
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -22,21 +21,6 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.dimension import twonn``
-
-
-if "COVERAGE_PROCESS_CONFIG" in os.environ:
-
-    @pytest.fixture(autouse=True)
-    def queries_are_counted():
-        """Let the process that runs queries end by itself where branches are counted: a killed one counts nothing."""
-        from reporter.store import sandbox
-
-        yield
-        if worker := sandbox._workers.get(os.getpid()):
-            with suppress(OSError, TimeoutExpired):
-                worker._pipe.close()
-                worker.process.wait(10)
-            sandbox._end()
 
 
 @pytest.fixture

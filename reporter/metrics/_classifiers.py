@@ -24,9 +24,9 @@ PENALTY = 0.1
 
 LOGISTIC = (
     "The classifier is multinomial logistic regression. It minimises the mean of −log p(class) + (λ/2)·‖W‖² with λ = "
-    "0.1 and free intercepts, from W = 0 by at most 100 steps of L-BFGS, or of Newton's method if texts are fewer than "
-    "dimensions. This is scikit-learn's LogisticRegression with C = 1/(λ·n) for n training texts, and C = 2/(λ·n) for "
-    "two classes."
+    "0.1 and free intercepts. From W = 0 it takes at most 100 steps of L-BFGS, or of Newton's method if texts are "
+    "fewer than dimensions. This is scikit-learn's LogisticRegression with C = 1/(λ·n) for n training texts, and "
+    "C = 2/(λ·n) for two classes."
 )
 STEPS = 40
 RATE = 0.1  # over √d: a step of Adam moves every weight by about the rate, and a unit sums up d of them

@@ -162,9 +162,8 @@ def _rows(numbers: MainStatistics, charts: Mapping[str, Drawn], corpus: str) -> 
 
 
 def _cells(numbers: MainStatistics, name: str, corpus: str, view: str, lines: tuple[tuple[Side, str], ...]) -> Cells:
-    difference = None
-    if numbers.sides and numbers.comparable(name):
-        difference = numbers.difference(name, corpus, view, *numbers.sides)
+    apart = numbers.sides if numbers.comparable(name) else None
+    difference = numbers.difference(name, corpus, view, *apart) if apart else None
     several = any(side.several for side in numbers.columns)
     columns, models = numbers.columns, map(Side.of, numbers.styles) if several else ()
     of_columns, of_models = (
@@ -201,10 +200,8 @@ def _charts(numbers: MainStatistics, charts: Mapping[str, Drawn], first: Sequenc
     chosen = list(dict.fromkeys([*(name for name in first if name in possible), *usual]))
     corpus = numbers.corpora[0] if numbers.corpora else ""
 
-    def effect(name: str) -> float:
-        return max((numbers.effect(name, corpus, view) for view in numbers.views), default=0.0)
-
-    chosen += sorted(possible - set(chosen), key=lambda name: (-effect(name), name))
+    effect = {n: max((numbers.effect(n, corpus, view) for view in numbers.views), default=0.0) for n in possible}
+    chosen += sorted(possible - set(chosen), key=lambda name: (-effect[name], name))
     return tuple(chosen[: len(PREFERRED)])
 
 
@@ -213,8 +210,7 @@ def _charts(numbers: MainStatistics, charts: Mapping[str, Drawn], first: Sequenc
 
 def _line(contents: Contents, numbers: MainStatistics) -> str:
     """Say what is compared, on what."""
-    blocks = numbers.blocks
-    styles = numbers.styles_by_role
+    blocks, styles = numbers.blocks, numbers.styles_by_role
     if not styles:
         return "No model has numbers yet."
     if len(styles) <= 2:

@@ -121,7 +121,7 @@ def register(file: StudyFile) -> str:
                 "changes, or rename the old file and register again; if there are numbers already, the report says so"
             )
         return f"registered already; {path} is unchanged"
-    about = {"study": file.study.study, "registered_utc": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"}
+    about = {"study": file.study.study, "registered_utc": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"}
     hashes = {name: _hash(part) for name, part in described.items()}
     with writing(path):
         write_note(path, {**about, "reporter": __version__, "sha256": hashes, **described})

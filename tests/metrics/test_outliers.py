@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import torch
 from oracles.fake_model import FIRST_WORD, FakeModel, made_up_texts
-from oracles.outliers import massive_types
 from oracles.tokens import all_tokens
 
 from reporter.metrics._outlier_lists import MassiveActivation, OutlierDimension
@@ -18,6 +17,36 @@ def changed(change):
 def listed(seen, kind):
     metric = catalogue()["outliers"]
     return [row for row in metric.compute(seen, metric.options()) if isinstance(row, kind)]
+
+
+def massive_types(corpus):
+    """Return {(dimension, token id, at position 0, own): facts} of every massive activation, coordinate by coordinate.
+
+    The facts are places (layer, token), texts, tokens, positions, layers, the largest value and its first layer.
+    """
+    where = {}
+    for layer, states in enumerate(corpus.states):
+        for text in np.unique(corpus.texts):
+            rows = np.flatnonzero(corpus.texts == text)
+            sizes = np.abs(states[rows])
+            for row, j in zip(*np.nonzero((sizes > 100) & (sizes > 1000 * np.median(sizes))), strict=True):
+                token = rows[row]
+                key = (int(j), int(corpus.ids[token]), bool(corpus.positions[token] == 0), not corpus.special[token])
+                where.setdefault(key, []).append((layer, int(token), float(states[token, j])))
+    found = {}
+    for key, seen in where.items():
+        layers, rows, values = (list(column) for column in zip(*seen, strict=True))
+        at = int(np.argmax(np.abs(values)))
+        found[key] = {
+            "places": list(zip(layers, rows, strict=True)),
+            "texts": len(set(corpus.texts[rows].tolist())),
+            "count": len(set(rows)),
+            "positions": (corpus.positions[rows].min(), corpus.positions[rows].max()),
+            "layers": (min(layers), max(layers)),
+            "value": values[at],
+            "layer": layers[at],
+        }
+    return found
 
 
 @pytest.mark.parametrize(("role", "special"), [("encoder", True), ("decoder", False)])
@@ -82,8 +111,7 @@ def test_outlier_dimensions_are_listed_with_their_layers_and_shares(see):
     assert (first.dimension, first.layers, first.layer_first, first.layer_last, first.layer) == (20, 1, 3, 3, 3)
     assert (second.dimension, second.layers, second.layer_first, second.layer_last) == (3, 2, 0, 1)
     for row in (first, second):
-        moments = seen.moments(seen.path[row.layer])
-        mean = moments.mean
+        mean = (moments := seen.moments(seen.path[row.layer])).mean
         assert row.mean == pytest.approx(mean[row.dimension])
         assert row.deviations == pytest.approx(abs(mean[row.dimension] - mean.mean()) / mean.std())
         assert row.variance_share == pytest.approx(moments.squares[row.dimension] / moments.squares.sum())
