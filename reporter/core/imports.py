@@ -9,11 +9,10 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -31,22 +30,6 @@ def importing() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def import_beside(*modules: str) -> Thread:
-    """Import modules on another core while this thread computes; join the thread before this one imports anything.
-
-    A module that cannot be imported says so where it is needed.
-    """
-
-    def work() -> None:
-        for module in modules:
-            with suppress(Exception):
-                importlib.import_module(module)
-
-    thread = Thread(target=work)
-    thread.start()
-    return thread
 
 
 @contextmanager

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
-from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter.core.errors import ReporterError, describe
-from reporter.core.imports import import_beside, importing
+from reporter.core.imports import importing
 from reporter.core.numbers import counted
 from reporter.core.places import POOLINGS
 from reporter.core.progress import REST, Progress
@@ -33,8 +32,6 @@ from reporter.store import CellKey, CellName, Store
 if TYPE_CHECKING:
     from pathlib import Path
 
-_LATER = {"reporter.report": None, "sklearn.linear_model": {"clouds", "probes"}}
-"""What is imported while the first texts go through the model, and the analyses that need it; ``None``: every run."""
 _NO_PASS = {"forward_tokens": 0, "forward_passes": 0, "forward_seconds": 0.0}
 AnyCell = TypeVar("AnyCell", MetricCell, AnalysisCell)
 
@@ -66,9 +63,6 @@ class _Worker:
                 self.compared.setdefault(tuple(map(str, cell.passes)), []).append(cell)
                 for forward_pass in cell.passes:
                     self.needed_later.setdefault(str(forward_pass), []).append(cell)
-        analyses = {cell.key.metric for cell in plan.cells if isinstance(cell, AnalysisCell) and cell.state == "run"}
-        self.later = [module for module, by in _LATER.items() if by is None or by & analyses]
-        self.beside: Thread | None = None
         self.measured: dict[str, Pass] = {}
         self.computed = self.failed = 0
         self.without_interval: list[Cell] = []
@@ -250,18 +244,12 @@ class _Worker:
 
     def _loaded(self, checkpoint: Checkpoint) -> LoadedModel:
         with self.clock.within("loading", f"{checkpoint.model} {checkpoint.name}"), importing():
-            ready = load(checkpoint, self.device, self.offline)
-        self.beside = self.beside or import_beside(*self.later)
-        return ready
+            return load(checkpoint, self.device, self.offline)
 
     def _measured(self, forward_pass: Pass, checkpoint: Checkpoint, cells: list[MetricCell], model: Load) -> Measured:
         forward_pass = replace(forward_pass, checkpoint=checkpoint)
         wants = wanted_by((cell.metric, cell.options, cell.views) for cell in cells)
-        try:
-            return self.passes.measured(forward_pass, wants, self._load(forward_pass, model))
-        finally:
-            if self.beside is not None:
-                self.beside.join()
+        return self.passes.measured(forward_pass, wants, self._load(forward_pass, model))
 
     def _load(self, forward_pass: Pass, model: Load) -> Loading:
         if not forward_pass.checkpoint.states:

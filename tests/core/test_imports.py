@@ -1,11 +1,10 @@
-"""While much is imported the garbage collector rests; imports on another core."""
+"""While much is imported the garbage collector rests."""
 
 import gc
-import sys
 
 import pytest
 
-from reporter.core.imports import import_beside, importing
+from reporter.core.imports import importing
 
 
 def test_the_collector_rests_and_comes_back():
@@ -18,9 +17,3 @@ def test_the_collector_rests_and_comes_back():
     with pytest.raises(ZeroDivisionError), importing():
         raise ZeroDivisionError
     assert gc.isenabled()
-
-
-def test_imports_beside_go_on_after_a_module_that_is_not_there(monkeypatch):
-    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
-    import_beside("there_is_no_such_module", "colorsys").join()
-    assert "colorsys" in sys.modules
