@@ -42,6 +42,7 @@ class Bench:
     Args:
         model: a folder in the transformers format.
         texts: a file, one text a line.
+        many: the same, ten times as many texts where there are that many.
         short: the same, of short texts.
         here: where everything is written.
         rounds: how often.
@@ -49,6 +50,7 @@ class Bench:
 
     model: Path
     texts: Path
+    many: Path
     short: Path
     here: Path
     rounds: int
@@ -103,7 +105,8 @@ def main() -> None:
         model = given.model.resolve() if given.model else random_bert(here / "bert", 6, 384)
         texts = write(here / "texts.txt", lines(given.text, given.limit, 8, (20, 120)))
         short = write(here / "short.txt", lines(given.short, 600, 1, (5, 25)))
-        bench = Bench(model, texts, short, here, given.rounds)
+        many = write(here / "many.txt", lines(given.text, 10 * given.limit, 8, (20, 120)))
+        bench = Bench(model, texts, many, short, here, given.rounds)
         print(f"{machine()}; least of {given.rounds} rounds, in brackets how far the largest lies above it")
         for name in wanted:
             print(f"\n### {name}\n", flush=True)
@@ -180,6 +183,25 @@ def memory(bench: Bench) -> None:
     print_table(("", "MiB", "over the first (≤ +5 %)"), rows)
 
 
+def slope(bench: Bench) -> None:
+    """What more texts cost: the command's added seconds, and those of its parts, over the added bare float32 pass."""
+    few, many = bench, replace(bench, texts=bench.many)
+    bare, whole, parts = [], [], []
+    for number in range(bench.rounds):
+        for name, of in (("few", few), ("many", many)):
+            bare.append(forward_pass(of.model, batches_of(of)[0], mixed=False))
+            whole.append(of.study(f"{name}{number}").seconds)
+            parts.append(of.timings(f"{name}{number}"))
+    added = [b - a for a, b in zip(bare[::2], bare[1::2], strict=True)]
+    ratios = {"whole command (≤ 1.0)": [(b - a) / t for a, b, t in zip(whole[::2], whole[1::2], added, strict=True)]}
+    for part in sorted(parts[-1], key=parts[-1].__getitem__, reverse=True):
+        ratios[part] = [
+            (b.get(part, 0.0) - a.get(part, 0.0)) / t for a, b, t in zip(parts[::2], parts[1::2], added, strict=True)
+        ]
+    print(f"the added bare float32 pass: {min(added):.1f} s\n")
+    print_table(("added seconds of", "over it"), [(name, f"{min(over):.2f}") for name, over in ratios.items()])
+
+
 def exponents(bench: Bench) -> None:
     """How pass and metrics grow with tokens, layers and width, as the exponent between neighbouring sizes."""
     rows = []
@@ -204,7 +226,7 @@ def exponents(bench: Bench) -> None:
 
 
 PARTS: dict[str, Callable[[Bench], None]] = {
-    part.__name__: part for part in (ratios, profile, loop, quickstart, memory, exponents)
+    part.__name__: part for part in (ratios, profile, loop, quickstart, memory, slope, exponents)
 }
 
 
