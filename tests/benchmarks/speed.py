@@ -95,7 +95,11 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=400, help="texts")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--keep", type=Path, help="write into this folder and leave it there")
+    parser.add_argument("--loop", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.loop:
+        one_by_one(given.model, given.text)
+        return
     wanted = given.only.split(",")
     if unknown := [name for name in wanted if name not in PARTS]:
         parser.error(f"--only {', '.join(unknown)}: there are {', '.join(PARTS)}")
@@ -154,10 +158,12 @@ def profile(bench: Bench) -> None:
 
 
 def loop(bench: Bench) -> None:
-    """Against what a notebook does: text by text with all hidden states, and NumPy for one statistic; short texts."""
+    """Against a script that goes text by text, with NumPy for one statistic: processes with all that they import."""
     short = replace(bench, texts=bench.short)
     found = bench.interleaved({
-        "loop": lambda n: one_by_one(bench.model, bench.short),
+        "loop": lambda n: run_python(
+            [__file__, "--loop", "--model", bench.model, "--text", bench.short], bench.here / "loop.log"
+        ).seconds,
         "whole command, that metric": lambda n: short.study(f"l{n}", metrics="[convergence]").seconds,
         "whole command, every metric": lambda n: short.study(f"la{n}").seconds,
     })  # fmt: skip
@@ -257,13 +263,13 @@ def forward_pass(path: Path, batches: Sequence[Any], *, mixed: bool) -> float:
     return time.perf_counter() - began
 
 
-def one_by_one(path: Path, texts: Path) -> float:
-    """Time a notebook's loop: the mean cosine of each layer's states with the last layer's, in NumPy."""
+def one_by_one(path: Path, texts: Path) -> None:
+    """Do as a notebook does: the mean cosine of each layer's states with the last layer's, in NumPy."""
     import torch
     from transformers import AutoTokenizer
 
     model, tokenizer = load(path), AutoTokenizer.from_pretrained(path)
-    began, sums, tokens = time.perf_counter(), 0.0, 0
+    sums, tokens = 0.0, 0
     with torch.inference_mode():
         for text in texts.read_text("utf-8").splitlines():
             given = tokenizer(text, return_tensors="pt", truncation=True, max_length=MAX_TOKENS)
@@ -272,7 +278,6 @@ def one_by_one(path: Path, texts: Path) -> float:
             units = states / np.linalg.norm(states, axis=-1, keepdims=True)
             sums, tokens = sums + (units * units[-1]).sum(axis=(1, 2)), tokens + states.shape[1]
     assert np.isfinite(sums / tokens).all()
-    return time.perf_counter() - began
 
 
 def load(path: Path) -> Any:
