@@ -199,6 +199,8 @@ def look(
 
     if card is not None and not card.parent.is_dir():
         raise UsageError(f"--card: there is no folder {card.parent}; create it first")
+    if card is not None and card.is_dir():
+        raise UsageError(f"--card: {card} is a folder; name a file in it")
     file = write_study(_required(models, "MODEL"), base, text, cache=out / "cache", offline=offline)
     with importing():
         from reporter.runs.runner import run_studies

@@ -152,7 +152,8 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 
 def library_error(error: BaseException) -> str:
     """Return the error of a library in one line, as part of a message that names what failed."""
-    text = with_type(error)[:300]
+    text = with_type(error)
+    text = text if len(text) <= 300 else f"{text[:300].rsplit(' ', 1)[0]} …"
     return f"out of memory ({text})" if is_out_of_memory(error) else text
 
 

@@ -100,6 +100,8 @@ def config_file(folder: Path) -> Path:
         most = MOST_OF_A_STUDY if file.name == CONFIG else _MOST.get(file.suffix)
         if (problem := endless(file, most)) and not file.is_dir():
             raise ReporterError(f"{file} {problem}")
+    if read_json(folder / CONFIG) is None:
+        raise ReporterError(f"cannot read {folder / CONFIG}: it is no JSON object; save or download the model again")
     for package in _PACKED_BY.get(method := quantised_by(folder), ()):
         check_installed(package, "quantised", f"{folder} (quantised weights)")
     if lacking := [package for package in _RUN_BY.get(method, ()) if find_spec(package) is None]:

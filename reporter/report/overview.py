@@ -272,7 +272,7 @@ def _sinks_note(numbers: MainStatistics) -> str:
         totals[model] += count
     having = [style.model for style in numbers.styles if totals[style.model]]
     if not having:
-        return "No token of a text is a sink in any model."
+        return "No token of a text is a sink in any model; tokens that the tokenizer adds are not counted here."
     shares = [f"{whole(totals[model])} in {model}" for model in having]
     which = listed(shares) if len(shares) <= 3 else f"{whole(sum(totals.values()))} in {len(having)} models"
     rest = len(numbers.styles) - len(having)

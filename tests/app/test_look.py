@@ -154,11 +154,15 @@ def test_a_model_is_named_in_any_way(model, keys, look, monkeypatch):
         (["decoder", "--base", "decoder"], "decoder is its own base"),
         (["nameless"], "add --base MODEL"),
         (["decoder", "--card", "no/card.md"], "there is no folder no"),
+        (["decoder", "--card", "empty"], "--card: empty is a folder"),
+        (["broken"], "broken/config.json: it is no JSON object"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_nothing(arguments, says, look):
     Path("empty").mkdir()
     Path("nameless").mkdir()
+    Path("broken").mkdir()
+    Path("broken/config.json").write_text("{")
     Path("nameless/adapter_config.json").write_text("{}")
     Path("table.csv").write_text("a,b\n1,2\n")
     result = look(*arguments)

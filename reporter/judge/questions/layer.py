@@ -45,7 +45,7 @@ _USE: Mapping[str, tuple[str, str, str]] = {
     "partners": ("the share of texts that find their partner in", "share found", "pairs"),
 }
 LABEL_FREE: Mapping[str, tuple[End, str]] = {
-    "entropy.prompt_unit": ("low", "lowest entropy of a text's states"),
+    "entropy.prompt_unit": ("low", "lowest entropy of a text's directions"),
     "intrinsic_dimension.twonn": ("high", "highest intrinsic dimension"),
     "token_path.curvature": ("low", "straightest path from token to token"),
 }
@@ -423,7 +423,7 @@ def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
         f"Intervals compare layers and poolings on the same {'held-out ' * labels}{units}. They are valid for any "
         f"number of layers and poolings{', and account for classifiers that share training texts' * labels}."
     )
-    if any(row["needed"] for row in rows):
+    if any(row["needed"] and row["usual"] for row in rows):
         yield (
             f"The number of {units} for a decision assumes that the measured difference is the true one, and 80 % "
             f"power. The best of many layers looks better than it is, so more {units} may be needed."
