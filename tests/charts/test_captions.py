@@ -112,6 +112,8 @@ def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its
     frame = frame.assign(statistic=["a", "a", "a_floor"], value=[1.0, 2.0, 99.0])
     noted = axes_of(frame, AxisLimits(noise="random vectors"), SCENE)[""][FIXED].note
     assert noted == "random vectors 99, above this axis"
+    beside = frame.assign(site=["block", "block", "final"])  # after the final norm, beside the lines
+    assert axes_of(beside, AxisLimits(), SCENE)[""][FIXED].note == ""
 
 
 def rows(lines, depths, layers=None):

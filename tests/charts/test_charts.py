@@ -14,7 +14,7 @@ from reporter.charts import parts
 from reporter.charts.curves import explained, heights, of_types, types
 from reporter.charts.drawing import bare_spec
 from reporter.charts.layout import Scene
-from reporter.charts.models import dots
+from reporter.charts.models import dots, pairs
 from reporter.charts.profile import profile, ticks, training
 from reporter.charts.styles import DECODER, ENCODER, LIGHT, style_models
 from reporter.metrics.base import Statistic
@@ -144,6 +144,12 @@ def test_dots_put_models_in_the_order_of_the_legend():
     spec = compiles(dots(rows[rows["layer"] == 2], STYLES, RATE))
     assert marks(spec) == ["rule", "tick", "rule", "point", "text"]
     assert encodings(spec, "y")[0]["scale"]["domain"] == ["bert", "gpt2"]
+
+
+def test_layers_of_the_first_model_of_a_pair_run_upwards_and_those_of_the_second_to_the_right():
+    rows = pd.DataFrame({"model_a": "bert", "layer_a": [0, 1], "model_b": "gpt2", "layer_b": [2, 3], "value": 0.5})
+    encoding = compiles(pairs(rows, STYLES))["encoding"]
+    assert (encoding["x"]["field"], encoding["y"]["field"]) == ("layer_b", "layer_a")
 
 
 def test_training_shows_step_0_on_a_logarithmic_axis():

@@ -23,6 +23,7 @@ class Rough(FakeModel):
         self.runs.append(mixed)
         if mixed:
             states = [x * (1 + self.error) if i else x for i, x in enumerate(states)]
+            states = [x + 9 * (1 - attention_mask[..., None]) for x in states]  # padding does not count
         if mixed and self.poison:
             states[self.layer] = states[self.layer] + self.poison
         return states

@@ -153,7 +153,9 @@ def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split
     assert held_out
     for row in held_out:
         assert row.value == pytest.approx(again[row.statistic, row.place.layer], abs=1e-6), "halves split a cluster"
-    single = seen(np.zeros(96, dtype=np.int64), names=["moments", "pooled"])
+    single = seen(np.zeros(96, dtype=np.int64), names=["moments", "pooled", "token_path"])
+    drawn = single.average("token_path", "curvature", single.path[1]).replicates
+    assert np.nanstd(drawn) < 1e-9 < np.isfinite(drawn).sum(), "one cluster is drawn as a whole, or not at all"
     pairs = list(catalogue()["layer_pairs"].compute(single, catalogue()["layer_pairs"].options()))
     assert {r.value is None for r in pairs if r.statistic == "cka"} == {False} and single.texts == 1
     assert all(r.ci_low is None for r in pairs)

@@ -143,7 +143,7 @@ def test_a_decoder_gets_a_bos_where_it_has_none_and_its_name_is_known(copy, foun
     folder = copy(name)
     with pytest.raises(ReporterError, match=r"needs a BOS token, .*; remove `bos`"):
         loaded(folder, bos="add")
-    configure(folder, "tokenizer_config.json", bos_token="<s>")
+    configure(folder, "tokenizer_config.json", bos_token="<s>", truncation_side="left")
     plain, added = loaded(folder), loaded(folder, bos="add")
     without, _ = ids_of(plain)
     ids, special = ids_of(added)

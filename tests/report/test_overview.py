@@ -104,6 +104,8 @@ def test_a_difference_whose_interval_has_0_in_it_is_not_said(altered):
     assert Number(0.1, 0.01, 0.19).differs(1) and not Number(0.1, -0.01, 0.21).differs(1)
     assert not Number(0.1, 0.01, 0.19).differs(100), "corrected"
     assert not Number(0.1).differs(1)
+    gap = Number(5.0, 4.7, 5.1).minus(Number(2.0, 1.9, 2.4))  # the lower end with the other's upper one
+    assert (gap.value, gap.low, gap.high) == pytest.approx((3.0, 3.0 - 0.5, 3.0 + 0.02**0.5))
     alike = (("gpt2", "decoder", 4, 64, (None,)), ("bert", "encoder", 4, 64, (None,)))
     overview, _ = altered(alike, ("entropy", "motion"))
     (sentence,) = overview.sentences

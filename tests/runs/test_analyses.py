@@ -10,6 +10,7 @@ from reporter.metrics import analysis as registry
 from reporter.metrics._items import Point, pooled
 from reporter.metrics.analysis import Analysis
 from reporter.metrics.base import Statistic, Value
+from reporter.runs.planner import plan_study
 
 JOURNEYS = "journeys: {j: {text: the cat sleeps}, k: {text: broken}}"
 
@@ -63,6 +64,13 @@ def test_each_item_of_each_checkpoint_is_a_cell_that_is_kept_until_it_changes(st
     outcome, _ = run(study(metrics="none", more=changed + "\npooling: first"))
     assert outcome.computed == 6
     assert select(store, "SELECT DISTINCT why FROM cells") == ["pooling changed (auto → first)"]
+
+
+def test_where_a_corpus_is_cut_is_an_input_of_what_looks_at_it(study, out):
+    looked = {"metrics": "none", "more": "attention: {a: {corpus: nested, tokens: 8}}"}
+    cut = ("words: [5, 20]}", "words: [5, 20], max_tokens: 12}")
+    before, after = (plan_study(study(*changes, **looked), out).cells for changes in ((), (cut,)))
+    assert len(before) == 3 and not {cell.fingerprint for cell in before} & {cell.fingerprint for cell in after}
 
 
 def test_another_study_takes_numbers_over_and_they_go_when_the_study_drops_them(study, run, store):

@@ -49,6 +49,14 @@ def test_corpora_are_compared_and_so_are_a_model_and_its_base(study, run, store,
     assert select(store, "SELECT DISTINCT kind FROM differences") == ["corpora"]
 
 
+def test_the_smaller_corpus_decides_whether_a_difference_has_an_interval(study, run, store):
+    for texts, shown in ((8, False), (12, True)):  # a rate needs ten
+        small = (INLINE, f"  inline: {{generate: grammar, texts: {texts}, words: [5, 20]}}\n")
+        measured(run, study(small), only=["dec", "convergence"])
+        rows = "SELECT value IS NULL, ci_low IS NOT NULL FROM differences WHERE statistic = 'rate'"
+        assert set(select(store, rows)) == {(False, shown)}
+
+
 def test_each_checkpoint_is_compared_with_its_base_and_with_another_seed(study, run, store):
     tuned = "".join(
         f"  t{seed}: {{recipe: {{from: dec, train_on: nested, steps: 2, checkpoints: [0, 2], seed: {seed}}}}}\n"

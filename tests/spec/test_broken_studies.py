@@ -73,6 +73,7 @@ BROKEN: dict[str, list[tuple[str, ...]]] = {
         ('»a\\nb: 1\n»"c\\nd\\e[1m[red]": 2', "'a\\nb': unknown key", "'c\\nd\\x1b[1m[red]': unknown key"),
         ("title: »2024", "title: expected text, got the number 2024; put it in quotes"),
         ("title: t\n»title: u", "title: duplicate key; it is already on line 4"),
+        ("title:\n  t\n»title: u", "title: duplicate key; it is already on line 4"),
         ("title: »@x", ": cannot begin with this character; put it in quotes"),
         ('title: "\\»q"', ": unknown escape … write '\\\\' for a backslash"),
         ("title: a»\u0007b", ": character U+0007 is not allowed; remove it"),

@@ -75,10 +75,13 @@ def test_two_corpora_are_compared_within_each_model(world):
     for model, one, two in zip(("x", "y", "z"), a, b, strict=True):
         world.put(model, "convergence.rate", one, None)
         world.put(model, "convergence.rate", two, None, corpus="random")
+    for corpus, value, error in (("wiki", 0.9, 0.01), ("random", 0.5, 0.02)):
+        world.put("x", "convergence.bound", value, error, corpus=corpus)
     found = world.judge(
         f"""short: {CLAIM} a: wiki, b: random, is: above, at_least: 0}}
         long: {CLAIM} a: {{corpus: wiki}}, b: {{corpus: [random]}}, is: above, at_least: 0, models: [z, y, x]}}
-        one: {CLAIM} a: wiki, b: random, is: above, models: x}}""",
+        one: {CLAIM} a: wiki, b: random, is: above, models: x}}
+        sure: differ: {{metric: convergence.bound, a: wiki, b: random, is: above, models: x}}""",
         models="x, y, z",
         corpora="wiki, random",
     )
@@ -89,6 +92,8 @@ def test_two_corpora_are_compared_within_each_model(world):
     g = gaps.mean() / gaps.std(ddof=1) * (1 - 3 / (4 * 3 - 5))  # of paired samples, with Hedges' correction
     assert found["short"].detail["effect"]["g"] == pytest.approx(g)
     assert found["one"].verdict == "inconclusive"
+    reach = 1.959964 * np.hypot(0.01, 0.02)  # texts of both corpora
+    assert found["sure"].ci_low == pytest.approx(0.4 - reach, rel=1e-4)
 
 
 def test_what_analyses_look_at_stands_in_the_place_of_a_corpus(world):
