@@ -194,6 +194,8 @@ def _vectors(rows: Sequence[Record]) -> str:
         f"{place(best['layer'])} with {best['pooling']} pooling: a linear probe of `{best['item']}` reaches accuracy "
         f"{estimate(best['value'], best['ci_low'], best['ci_high'])}"
     )
+    if best["chance"] is not None:
+        text += f", chance {short(best['chance'], 2)}"
     others = [row for row in rows if row["kind"] == "labels" and not row["best"]]
     ties = [row["layer"] for row in others if row["loss_low"] == 0]
     if len(ties) == len(others) > 1:
