@@ -61,6 +61,8 @@ LIMITS = (
     "n_ctx",
 )
 """Names of the longest input in configurations."""
+WIDTHS = ("hidden_size", "n_embd", "d_model", "dim")
+"""Names of the dimensions of a state in configurations."""
 
 
 def text_config(folder: Path) -> dict[str, Any]:
@@ -77,6 +79,12 @@ def limit_of(folder: Path) -> int | None:
     """Return the most tokens that the configuration of a model's folder names; None where it names none."""
     config = text_config(folder)
     return min((value for name in LIMITS if isinstance(value := config.get(name), int) and value > 0), default=None)
+
+
+def width_of(folder: Path) -> int | None:
+    """Return the dimensions of a state that the configuration of a model's folder names; None where it names none."""
+    config = text_config(folder)
+    return next((value for name in WIDTHS if isinstance(value := config.get(name), int)), None)
 
 
 def config_file(folder: Path) -> Path:

@@ -18,6 +18,7 @@ import re
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -191,21 +192,16 @@ def memory(bench: Bench) -> None:
 
 def slope(bench: Bench) -> None:
     """What more texts cost: the command's added seconds, and those of its parts, over the added bare float32 pass."""
-    few, many = bench, replace(bench, texts=bench.many)
-    bare, whole, parts = [], [], []
+    bare, ratios = "bare float32 pass", defaultdict[str, list[float]](list)
     for number in range(bench.rounds):
-        for name, of in (("few", few), ("many", many)):
-            bare.append(forward_pass(of.model, batches_of(of)[0], mixed=False))
-            whole.append(of.study(f"{name}{number}").seconds)
-            parts.append(of.timings(f"{name}{number}"))
-    added = [b - a for a, b in zip(bare[::2], bare[1::2], strict=True)]
-    ratios = {"whole command (≤ 1.0)": [(b - a) / t for a, b, t in zip(whole[::2], whole[1::2], added, strict=True)]}
-    for part in sorted(parts[-1], key=parts[-1].__getitem__, reverse=True):
-        ratios[part] = [
-            (b.get(part, 0.0) - a.get(part, 0.0)) / t for a, b, t in zip(parts[::2], parts[1::2], added, strict=True)
-        ]
-    print(f"the added bare float32 pass: {min(added):.1f} s\n")
-    print_table(("added seconds of", "over it"), [(name, f"{min(over):.2f}") for name, over in ratios.items()])
+        costs = []
+        for name, of in ((f"few{number}", bench), (f"many{number}", replace(bench, texts=bench.many))):
+            cost = {bare: forward_pass(of.model, batches_of(of)[0], mixed=False)}
+            costs.append(cost | {"whole command (≤ 1.0)": of.study(name).seconds} | of.timings(name))
+        few, many = costs
+        for part, seconds in many.items():
+            ratios[part].append((seconds - few.get(part, 0.0)) / (many[bare] - few[bare]))
+    print_table(("added seconds of", "over those of the pass"), [(name, f"{min(r):.2f}") for name, r in ratios.items()])
 
 
 def exponents(bench: Bench) -> None:

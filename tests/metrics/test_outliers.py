@@ -111,7 +111,8 @@ def test_outlier_dimensions_are_listed_with_their_layers_and_shares(see):
     assert (first.dimension, first.layers, first.layer_first, first.layer_last, first.layer) == (20, 1, 3, 3, 3)
     assert (second.dimension, second.layers, second.layer_first, second.layer_last) == (3, 2, 0, 1)
     for row in (first, second):
-        mean = (moments := seen.moments(seen.path[row.layer])).mean
+        moments = seen.moments(seen.path[row.layer])
+        mean = moments.mean
         assert row.mean == pytest.approx(mean[row.dimension])
         assert row.deviations == pytest.approx(abs(mean[row.dimension] - mean.mean()) / mean.std())
         assert row.variance_share == pytest.approx(moments.squares[row.dimension] / moments.squares.sum())

@@ -13,7 +13,7 @@ from typing import Any
 from reporter.core.errors import UsageError, failing_as, one_line
 from reporter.core.files import instead_of, writing
 from reporter.core.places import listed
-from reporter.models.model_folder import base_of_adapter, is_adapter, text_config
+from reporter.models.model_folder import base_of_adapter, is_adapter, width_of
 from reporter.spec.models import HUB_ID
 from reporter.spec.part import LONGEST_NAME
 from reporter.spec.problems import SpecError
@@ -58,8 +58,6 @@ _METRICS = {
 }
 
 
-_WIDTH = ("hidden_size", "n_embd", "d_model", "dim")
-"""Names of the width in configurations."""
 _AGAINST_BASE = """\
 weight_change: all                # how far each weight is from the same weight of the base
 run: {precision: float32}         # bf16 would hide the rounding of a bf16 copy, and add its own
@@ -198,8 +196,7 @@ def _with_bases(models: Sequence[_Model], base: str | None) -> list[_Model]:
 def _check_widths(models: Sequence[_Model]) -> None:
     """Refuse a base whose states are wider or narrower, where both are folders: nothing could be compared."""
     folders = {model.name: model.keys["path"] for model in models if "path" in model.keys}
-    configs = {name: text_config(folder) for name, folder in folders.items() if folder.is_dir()}
-    widths = {name: next(filter(None, map(config.get, _WIDTH)), None) for name, config in configs.items()}
+    widths = {name: width_of(folder) for name, folder in folders.items() if folder.is_dir()}
     for model in models:
         own, base = widths.get(model.name), widths.get(model.keys.get("base", ""))
         if own and base and own != base:
