@@ -1,30 +1,19 @@
-"""Captions under panels, and how far value axes reach."""
+"""Captions under panels, how far value axes reach, and how numbers are written."""
 
 import math
 
 import pandas as pd
 import pytest
 
-from reporter.charts.captions import (
-    CLOSE,
-    FIXED,
-    LOG,
-    AxisLimits,
-    axes_of,
-    axis,
-    axis_of,
-    least_of,
-    logarithmic,
-    of_statistic,
-    of_training,
-    offered,
-)
+from reporter.charts import captions
+from reporter.charts.captions import CLOSE, FIXED, LOG, AxisLimits, axes_of, axis, axis_of
 from reporter.charts.layout import Scene
 from reporter.charts.styles import style_models
-from reporter.core.numbers import seconds, short, span, whole
+from reporter.core.numbers import seconds, short, span
 
-ROLES = {"bert": "encoder"} | dict.fromkeys(("gpt2", "llama", "opt", "base", "tuned", "dreams"), "decoder")
+ROLES = {"bert": "encoder"} | dict.fromkeys(("gpt2", "llama", "opt", "dreams"), "decoder")
 SCENE = Scene("s", style_models(ROLES), ["words", "no-sinks"], [], ["wiki"])
+SHARE, SIGNED, SHARED = {"bounds": (0, 1)}, {"bounds": (-1, 1)}, {"shared": True}
 
 
 @pytest.mark.parametrize(
@@ -32,13 +21,12 @@ SCENE = Scene("s", style_models(ROLES), ["words", "no-sinks"], [], ["wiki"])
     [
         ([2.0, 5.0, math.nan, 4.5], [], {}, (2, 5, "")),
         # one with two bounds starts at 0 unless it huddles far away, not at -1, and ends at 1 where that is near
-        ([0.1, 0.4], [], {"bounds": (0, 1)}, (0, 0.4, "")),
-        ([0.91, 0.95], [], {"bounds": (0, 1)}, (0.91, 0.95, "")),
-        ([0.2, 0.9], [], {"bounds": (-1, 1)}, (0, 1, "")),
-        ([-0.2, 0.3], [], {"bounds": (-1, 1)}, (-0.2, 0.3, "")),
+        ([0.1, 0.4], [], SHARE, (0, 0.4, "")),
+        ([0.91, 0.95], [], SHARE, (0.91, 0.95, "")),
+        ([0.2, 0.9], [], SIGNED, (0, 1, "")),
+        ([-0.2, 0.3], [], SIGNED, (-0.2, 0.3, "")),
         # nothing is cut off by a bound: an interval may reach beyond what the value can be
-        ([0.5, 1.03], [], {"bounds": (0, 1)}, (0, 1.03, "")),
-        ([-0.01, 0.5], [], {"bounds": (0, 1)}, (-0.01, 0.5, "")),
+        ([0.5, 1.03], [], SHARE, (0, 1.03, "")),
         # a near floor is drawn and a far one named
         ([0.2, 0.4], [0.1], {}, (0.1, 0.4, "")),
         ([4.0, 6.0], [33.0, 33.0], {}, (4, 6, "chance level 33, above this axis")),
@@ -46,51 +34,45 @@ SCENE = Scene("s", style_models(ROLES), ["words", "no-sinks"], [], ["wiki"])
         # nothing, and a single value
         ([], [], {}, (0, 1, "")),
         ([0.0, 0.0], [], {}, (-0.5, 0.5, "")),
-        ([3.0], [], {}, (2.7, 3.3, "")),
         ([-2.0], [], {}, (-2.2, -1.8, "")),
         # the axis of all views begins at 0, but not that of a count, and takes in a floor, which is the finding
-        ([0.98, 0.999], [], {"bounds": (0, 1)}, (0.98, 1, "")),
-        ([0.98, 0.999], [], {"bounds": (0, 1), "shared": True}, (0, 1, "")),
-        ([-0.2, 0.9], [], {"bounds": (-1, 1), "shared": True}, (-0.2, 1, "")),
-        ([300, 310], [], {"bounds": (0, None), "shared": True}, (300, 310, "")),
-        ([4.0, 6.0], [11.0], {}, (4, 6, "chance level 11, above this axis")),
-        ([4.0, 6.0], [11.0], {"shared": True}, (4, 11, "")),
+        ([0.98, 0.999], [], SHARE, (0.98, 1, "")),
+        ([0.98, 0.999], [], SHARE | SHARED, (0, 1, "")),
+        ([300, 310], [], {"bounds": (0, None)} | SHARED, (300, 310, "")),
+        ([4.0, 6.0], [11.0], SHARED, (4, 11, "")),
         # rounding gets no decades on a logarithmic axis
         ([8e-16, 5.0, 2e6], [40.0], {"least": 1e-9}, (5, 2e6, "logarithmic")),
         ([1.0, 10.0], [1e6], {"least": 0}, (1, 10, "logarithmic · chance level 1,000,000, above this axis")),
         ([-1.0, 0.0], [], {"least": 0}, (0.1, 1, "")),
-        ([2.0], [], {"least": 0}, (1, 4, "logarithmic")),
     ],
 )
 def test_an_axis_holds_its_values_and_says_what_it_leaves_out(values, chance, more, expected):
-    found = (logarithmic if "least" in more else axis)(values, chance, **more)
+    found = (captions.logarithmic if "least" in more else axis)(values, chance, **more)
     assert (found.low, found.high) == pytest.approx(expected[:2]) and found.note == expected[2]
 
 
 def numbers(bert, gpt2, other=None):
     """Numbers of two models, and of the second one under the second view."""
-    own = {("bert", "words"): bert, ("gpt2", "words"): gpt2, ("gpt2", "no-sinks"): other or gpt2}
-    frames = [
-        pd.DataFrame({"model": model, "view": view, "value": values, "depth": [i / 2 for i in range(len(values))]})
-        for (model, view), values in own.items()
-    ]
+    sets = {("bert", "words"): bert, ("gpt2", "words"): gpt2, ("gpt2", "no-sinks"): other or gpt2}
+    rows = [(*key, value, i / 2) for key, values in sets.items() for i, value in enumerate(values)]
     same = {"role": "", "checkpoint": "final", "corpus": "wiki", "statistic": "norm", "site": "block"}
-    return pd.concat(frames, ignore_index=True).assign(**same, ci_low=math.nan, ci_high=math.nan)
+    frame = pd.DataFrame(rows, columns=["model", "view", "value", "depth"])
+    return frame.assign(**same, ci_low=math.nan, ci_high=math.nan)
 
 
 def test_the_smaller_model_is_no_flat_line():
     frame = numbers([1e-17, 1.0, 2.0], [10.0, 900.0, 800.0])
-    assert offered(frame, (0, None), SCENE)[0] == LOG
-    assert least_of(frame, SCENE) == pytest.approx(2e-6)
-    assert offered(frame, (0, 1), SCENE)[0] == FIXED, "a share or a p is read on its own scale"
-    assert offered(numbers([5.0, 6.0], [9.0, 8.0]), (0, None), SCENE) == (FIXED, CLOSE)
+    assert captions.offered(frame, (0, None), SCENE)[0] == LOG
+    assert captions.least_of(frame, SCENE) == pytest.approx(2e-6)
+    assert captions.offered(frame, (0, 1), SCENE)[0] == FIXED, "a share or a p is read on its own scale"
+    assert captions.offered(numbers([5.0, 6.0], [9.0, 8.0]), (0, None), SCENE) == (FIXED, CLOSE)
     spiked = numbers([0.4, 0.5, 0.4, 0.3], [15.0, 0.4, 0.4, 0.3])
-    assert offered(spiked, (0, None), SCENE)[0] == LOG, "all but one number of a model would lie at 0"
+    assert captions.offered(spiked, (0, None), SCENE)[0] == LOG, "all but one number of a model would lie at 0"
     below = numbers([-1.0, 1.0], [-900.0, 900.0], [-1.0, 2.0])
-    assert offered(below, (None, None), SCENE) == (CLOSE, FIXED), "one token set has what another has not"
+    assert captions.offered(below, (None, None), SCENE) == (CLOSE, FIXED), "one token set has what another has not"
 
 
-def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so_or_lines_would_be_flat():
+def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so():
     frame, reach = numbers([0.2, 0.3], [0.1, 0.96], [0.1, 0.45]), AxisLimits((0, 1))
     every = axes_of(frame, reach, SCENE)[""][FIXED]
     assert (every.low, every.high) == (0, 1)
@@ -98,11 +80,8 @@ def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so_or_lines_wou
     assert axis_of(without, every, reach, close=False) == every
     close = axis_of(without, every, reach, close=True)
     assert (close.high, close.note) == (0.45, "of this token set")
-    rows = pd.DataFrame({"value": [1.0, 2.0]})
-    assert axis_of(rows, axis([1.0, 20.0]), AxisLimits(), close=False) == axis([1.0, 20.0])
-    assert axis_of(rows, axis([1.0, 200.0]), AxisLimits(), close=False) == axis_of(
-        rows, every, AxisLimits(), close=True
-    )
+    wide = axis_of(pd.DataFrame({"value": [1.0, 2.0]}), axis([1.0, 200.0]), AxisLimits(), close=False)
+    assert wide.high == 2, "lines would be flat"
 
 
 def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its_name():
@@ -117,12 +96,9 @@ def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its
 
 
 def rows(lines, depths, layers=None):
-    frames = [
-        pd.DataFrame({"model": model, "role": ROLES[model], "depth": depths, "step": depths, "value": values})
-        for model, values in lines.items()
-    ]
-    frame = pd.concat(frames, ignore_index=True)
-    return frame if layers is None else frame.assign(layer=layers * len(lines))
+    columns = {"depth": depths, "step": depths} | ({} if layers is None else {"layer": layers})
+    own = [pd.DataFrame(columns | {"model": m, "role": ROLES[m], "value": values}) for m, values in lines.items()]
+    return pd.concat(own, ignore_index=True)
 
 
 @pytest.mark.parametrize(
@@ -130,11 +106,8 @@ def rows(lines, depths, layers=None):
     [
         ([0.12, 0.35, 0.31], "0.12 (embedding) to 0.31 (last block), maximum 0.35 at layer 3 of 6"),
         ([0.01, -0.106, 0.0], "0.01 (embedding) to 0 (last block), minimum −0.11 at layer 3 of 6"),
-        ([0.0, 0.0, 0.0], "0 throughout"),
         ([0.3, 0.3, 0.3], "0.3 throughout"),
         ([2.2e-16, 0.1, 0.24], "≈ 0 (embedding) to 0.24 (last block, maximum)"),
-        ([-0.0594, 0.02, 0.11], "−0.059 (embedding) to 0.11 (last block, maximum)"),
-        ([10.23, 10.3, 10.36], "10.2 (embedding) to 10.4 (last block, maximum)"),
         ([0.998, 0.5, 0.2], "0.998 (embedding, maximum) to 0.2 (last block)"),
         ([math.nan, 0.35, 0.31], "0.35 (layer 3 of 6, maximum) to 0.31 (last block)"),
         ([0.1, 0.35, math.nan], "0.1 (embedding) to 0.35 (layer 3 of 6, maximum)"),
@@ -142,67 +115,41 @@ def rows(lines, depths, layers=None):
     ],
 )
 def test_captions_say_what_the_line_shows(values, caption):
-    said = of_statistic(rows({"bert": values}, [0, 0.5, 1], [0, 3, 6]), SCENE)
+    said = captions.of_statistic(rows({"bert": values}, [0, 0.5, 1], [0, 3, 6]), SCENE)
     assert said == (f"bert: {caption}" if caption else "")
 
 
 def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first():
     lines = {"gpt2": [0.1, 0.6, 0.2], "llama": [0.2, 0.7, 0.2], "opt": [0.1, 0.65, 0.2], "bert": [0.1, 0.2, 0.3]}
-    assert of_statistic(rows(lines, [0, 0.5, 1], [0, 2, 4]), SCENE) == (
+    assert captions.of_statistic(rows(lines, [0, 0.5, 1], [0, 2, 4]), SCENE) == (
         "bert: 0.1 (embedding) to 0.3 (last block, maximum) · "
         "3 decoders: 0.1–0.2 (embedding) to 0.2 (last block), maxima 0.6–0.7 at depth 0.5"
     )
     three = {"gpt2": [3.0, 2, 1], "llama": [1.0, 2, 4], "opt": [2.0, 2, 4]}
-    assert of_statistic(rows(three, [0, 0.5, 1]), SCENE) == (
-        "3 decoders: 1–3 (depth 0) to 1–4 (depth 1), maxima 3–4 at different depths"
-    )
-
-
-def test_two_models_are_named_with_their_layers():
-    lines = {"base": [0.1, 0.6, 0.3, 0.2], "tuned": [0.1, 0.5, 0.7, 0.2]}
-    said = of_statistic(rows(lines, [0, 0.25, 0.5, 1], [0, 3, 6, 12]), SCENE)
+    said = captions.of_statistic(rows(three, [0, 0.5, 1]), SCENE)
+    assert said == "3 decoders: 1–3 (depth 0) to 1–4 (depth 1), maxima 3–4 at different depths"
+    two = {"gpt2": [0.1, 0.6, 0.3, 0.2], "llama": [0.1, 0.5, 0.7, 0.2]}
+    said = captions.of_statistic(rows(two, [0, 0.25, 0.5, 1], [0, 3, 6, 12]), SCENE)
     assert [part.rpartition(" at ")[2] for part in said.split(" · ")] == ["layer 3 of 12", "layer 6 of 12"]
+    points = rows({"bert": [0.08], "gpt2": [0.1], "opt": [-0.2], "llama": [0.0]}, [0]).drop(columns="depth")
+    assert captions.of_statistic(points, SCENE) == "bert: 0.08 · 3 decoders: −0.2 to 0.1"
+    said = captions.of_training(rows({"gpt2": [0.05, 0.41]}, [0, 600]), SCENE)
+    assert said == "gpt2: 0.05 (step\xa00) to 0.41 (step\xa0600)"
 
 
 def test_steps_are_spoken_of_as_blocks_and_what_is_not_determined_is_counted_and_no_maximum():
     steps = rows({"dreams": [0.7, 0.4, 0.9, 0.8]}, [0, 0.25, 0.5, 0.75], [0, 1, 2, 3])
     said = "dreams: 0.7 (first block) to 0.8 (last block), maximum 0.9 at block 3 of 4"
-    assert of_statistic(steps, SCENE, step=True) == said
+    assert captions.of_statistic(steps, SCENE, step=True) == said
     steps["undetermined"] = [False, False, True, False]
     said = "dreams: 0.7 (first block) to 0.8 (last block, maximum), not determined at 1 block (open marks)"
-    assert of_statistic(steps, SCENE, step=True) == said
-    assert of_statistic(steps.assign(undetermined=True), SCENE) == "dreams: not determined at 4 layers (open marks)"
+    assert captions.of_statistic(steps, SCENE, step=True) == said
 
 
-def test_points_and_training():
-    points = rows({"bert": [0.08], "gpt2": [0.1], "opt": [-0.2], "llama": [0.0]}, [0]).drop(columns="depth")
-    assert of_statistic(points[:3], SCENE) == "bert: 0.08 · gpt2: 0.1 · opt: −0.2"
-    assert of_statistic(points, SCENE) == "bert: 0.08 · 3 decoders: −0.2 to 0.1"
-    assert of_training(rows({"gpt2": [0.05, 0.41]}, [0, 600]), SCENE) == "gpt2: 0.05 (step\xa00) to 0.41 (step\xa0600)"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (0.041234, "0.0412"),
-        (12.34, "12.3"),
-        (4096, "4,096"),
-        (-0.5, "−0.5"),
-        (None, "–"),
-        (math.nan, "–"),
-        (1.23e-5, "1.23 × 10⁻⁵"),
-        (-0.99987, "−0.9999"),
-        (0.9999999, "1"),
-    ],
-)
-def test_numbers_are_short(value, text):
-    assert short(value) == text
-
-
-def test_other_ways_of_writing():
-    assert span([-0.5, -0.2]) == "−0.5 to −0.2"
+def test_numbers_are_short():
+    written = {0: "0", 0.041234: "0.0412", 12.34: "12.3", 4096: "4,096", -0.5: "−0.5", None: "–", math.nan: "–"}
+    written |= {1.23e-5: "1.23 × 10⁻⁵", -0.99987: "−0.9999", 0.9999999: "1"}
+    assert {value: short(value) for value in written} == written
     assert span([-0.059, 0.11]) == "−0.059 to 0.11", "no dash beside a minus"
-    assert span([10.23, 10.36]) == "10.2–10.4" and span([-0.998]) == "−0.998" and span([1e-17, 2.0]) == "≈ 0 to 2"
-    assert whole(1234567) == "1,234,567"
-    assert [seconds(s) for s in (0.42, 12, 185, 7800, None)] == ["0.4 s", "12 s", "3 min 05 s", "2 h 10 min", "–"]
+    assert span([10.23, 10.36]) == "10.2–10.4" and span([1e-17, 2.0]) == "≈ 0 to 2"
+    assert [seconds(s) for s in (0.42, 185, 7800, None)] == ["0.4 s", "3 min 05 s", "2 h 10 min", "–"]

@@ -3,12 +3,11 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-import duckdb
 import pandas as pd
 import pytest
 
 from reporter.charts.chart import filled
-from reporter.charts.layout import ASKED, BY_ROLE, CheckpointName, moments, panels_of
+from reporter.charts.layout import CheckpointName, moments, panels_of
 from reporter.core.errors import ReporterError
 
 
@@ -17,21 +16,6 @@ def test_parameters_become_literals_and_a_missing_one_is_named():
     assert filled("SELECT $a", a="$a'; DROP TABLE cells; --") == "SELECT '$a''; DROP TABLE cells; --'"
     with pytest.raises(ReporterError, match=r"needs a value for \$a"):
         filled("SELECT $a", b="x")
-
-
-def test_a_number_that_roles_do_not_share_has_a_panel_for_each_role():
-    """Where there are models of both; of one role alone the panel is the corpus."""
-    rows = [("bert", "encoder", "b"), ("gpt2", "decoder", "b"), ("gpt2", "decoder", "a")]
-    query = f"SELECT model, role, corpus, {BY_ROLE}, view, value FROM rows"
-    with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE rows (model TEXT, role TEXT, corpus TEXT, view TEXT, value INT)")
-        connection.executemany("INSERT INTO rows VALUES (?, ?, ?, 'words', 1)", rows)
-        frame = connection.execute(query).df()
-        connection.execute("DELETE FROM rows WHERE role = 'encoder'")
-        alone = connection.execute(query).df()
-    scene = cast("Any", SimpleNamespace(corpora=("b", "a")))
-    assert [panel.value for panel in panels_of(frame, ASKED, scene)] == ["b, encoders", "b, decoders", "a, decoders"]
-    assert [panel.value for panel in panels_of(alone, ASKED, scene)] == ["b", "a"]
 
 
 def test_a_corpus_without_a_number_has_no_panel():
@@ -43,26 +27,15 @@ def test_a_corpus_without_a_number_has_no_panel():
     assert [panel.value for panel in panels_of(none.assign(value=None), "corpus", scene)] == ["b", "a"]
 
 
-def names(*given):
-    return [CheckpointName(*one) for one in given]
-
-
-def test_single_checkpoints_have_one_moment():
-    (only,) = moments(names(("bert", "final", None), ("gpt2", "final", None)))
-    assert (only.label, only.shown) == ("last", {"bert": "final", "gpt2": "final"})
-
-
 def test_a_model_shows_its_latest_checkpoint_not_later_than_the_step():
-    found = moments(
-        names(("a", "s0", 0), ("a", "s100", 100), ("b", "s50", 50), ("b", "s200", 200), ("c", "final", None))
-    )
-    assert [moment.label for moment in found] == ["step 0", "step 50", "step 100", "last (step 200)"]
-    assert found[0].shown == {"a": "s0", "c": "final"}, "b has nothing that early; c has but one and stays"
-    assert found[2].shown == {"a": "s100", "b": "s50", "c": "final"}
-    assert found[3].shown == {"a": "s100", "b": "s200", "c": "final"}
+    def shown(*names):
+        return {moment.label: moment.shown for moment in moments([CheckpointName(*name) for name in names])}
 
-
-def test_checkpoints_without_a_step_go_by_their_name():
-    found = moments(names(("a", "early", None), ("a", "late", None), ("b", "final", None)))
-    assert [moment.label for moment in found] == ["early", "last (late)"]
-    assert found[0].shown == {"a": "early", "b": "final"}
+    stops = shown(("a", "s0", 0), ("a", "s100", 100), ("b", "s50", 50), ("b", "s200", 200), ("c", "final", None))
+    assert list(stops) == ["step 0", "step 50", "step 100", "last (step 200)"]
+    assert stops["step 0"] == {"a": "s0", "c": "final"}, "b has nothing that early; c has but one and stays"
+    assert stops["step 100"] == {"a": "s100", "b": "s50", "c": "final"}
+    assert stops["last (step 200)"] == {"a": "s100", "b": "s200", "c": "final"}
+    assert shown(("a", "final", None), ("b", "final", None)) == {"last": {"a": "final", "b": "final"}}
+    by_name = shown(("a", "early", None), ("a", "late", None), ("b", "final", None))
+    assert by_name == {"early": {"a": "early", "b": "final"}, "last (late)": {"a": "late", "b": "final"}}

@@ -1,6 +1,7 @@
 """Numbers over training: means over layers, and the interval of the mean over the models of a role."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from scipy import stats
 from reporter.charts.chart import filled
 from reporter.charts.profile import TRAINING, training
 from reporter.charts.styles import style_models
+from reporter.metrics.base import catalogue
 from reporter.runs.whole import write_over_models
 from reporter.store import Store
 
-ROLES = {f"d{i}": "decoder" for i in range(4)} | {"e0": "encoder", "e1": "encoder", "d0 (random-init)": "decoder"}
+FOUR, ENDS = [f"d{i}" for i in range(4)], ("value", "ci_low", "ci_high")
+ROLES = dict.fromkeys(FOUR, "decoder") | {"e0": "encoder", "e1": "encoder", "d0 (random-init)": "decoder"}
 WHICH = {"study": "s", "metric": "anisotropy", "statistic": "mean_cosine"}
 
 
@@ -35,44 +38,41 @@ def numbers(tmp_path_factory):
     return store, made
 
 
+def mean_of(layers, layer):
+    return layers.mean() if layer is None else layers[layer]
+
+
 def test_the_interval_is_students_over_the_models_of_a_role(numbers):
     store, made = numbers
     frame = store.frame(filled(TRAINING, **WHICH))
-    for step in (0, 100):
-        for layer in (None, 2):
-            at = frame[(frame["step"] == step) & (frame["layer"].isna() if layer is None else frame["layer"] == layer)]
-            own = [made[f"d{i}", step] for i in range(4)]
-            values = np.array([values.mean() if layer is None else values[layer] for values in own])
-            low, high = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
-            decoders = at[at["model"].isin([f"d{i}" for i in range(4)])]
-            np.testing.assert_allclose(decoders["value"], values)
-            np.testing.assert_allclose(decoders["ci_low"], low, rtol=1e-12)
-            np.testing.assert_allclose(decoders["ci_high"], high, rtol=1e-12)
-            assert at[~at["model"].isin(decoders["model"])]["ci_low"].isna().all(), "two encoders, and a baseline"
+    for step, layer in product((0, 100), (None, 2)):
+        at = frame[(frame["step"] == step) & (frame["layer"].isna() if layer is None else frame["layer"] == layer)]
+        values = np.array([mean_of(made[model, step], layer) for model in FOUR])
+        low, high = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
+        decoders = at[at["model"].isin(FOUR)]
+        for column, expected in zip(ENDS, (values, low, high), strict=True):
+            np.testing.assert_allclose(decoders[column], expected, rtol=1e-12)
+        assert at[~at["model"].isin(FOUR)]["ci_low"].isna().all(), "two encoders, and a baseline"
 
 
 def test_means_are_stored_of_two_models_and_of_the_last_checkpoints(numbers):
     store, made = numbers
     where = "FROM over_models WHERE study = 's' AND role = $role AND layer IS NOT DISTINCT FROM $layer"
-    for role, models in (("encoder", ["e0", "e1"]), ("decoder", [f"d{i}" for i in range(4)])):
-        for layer in (None, 0, 2):
-            found = store.frame(f"SELECT * {where} ORDER BY step NULLS FIRST", {"role": role, "layer": layer})
-            assert found["step"].fillna(-1).tolist() == [-1, 0, 100]
-            assert found["models"].tolist() == [len(models)] * 3, "a null baseline is none of them"
-            for row, step in zip(found.to_dict("records"), (100, 0, 100), strict=True):
-                own = np.array([made[m, step].mean() if layer is None else made[m, step][layer] for m in models])
-                ends = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
-                if len(own) == 2:  # an interval over texts, which these made-up numbers do not have
-                    ends = (math.nan, math.nan)
-                stored = (row["value"], row["ci_low"], row["ci_high"])
-                assert stored == pytest.approx((own.mean(), *ends), rel=1e-12, nan_ok=True)
+    for (role, models), layer in product({"encoder": ["e0", "e1"], "decoder": FOUR}.items(), (None, 0, 2)):
+        found = store.frame(f"SELECT * {where} ORDER BY step NULLS FIRST", {"role": role, "layer": layer})
+        assert found["step"].fillna(-1).tolist() == [-1, 0, 100]
+        assert found["models"].tolist() == [len(models)] * 3, "a null baseline is none of them"
+        for row, step in zip(found.to_dict("records"), (100, 0, 100), strict=True):
+            own = np.array([mean_of(made[model, step], layer) for model in models])
+            ends = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
+            if len(own) == 2:  # an interval over texts, which these made-up numbers do not have
+                ends = (math.nan, math.nan)
+            assert [row[name] for name in ENDS] == pytest.approx((own.mean(), *ends), rel=1e-12, nan_ok=True)
     assert write_over_models(store, "s") == 0, "nothing is written that is there"
 
 
 def test_a_band_is_drawn_for_a_role_of_three_or_more(numbers):
     store, _ = numbers
-    from reporter.metrics.base import catalogue
-
     frame = store.frame(filled(TRAINING, **WHICH))
     frame = frame[frame["layer"].isna()]
     styles = style_models(ROLES, {"d0 (random-init)": ("d0", "random-init")})
