@@ -22,21 +22,8 @@ with locks.held(Path(sys.argv[1]), 'it'):
 
 
 @pytest.fixture
-def taken(tmp_path):
-    """Return a lock that another thread holds, and the event that lets go of it."""
-    path, has_it, let_go = tmp_path / "lock", threading.Event(), threading.Event()
-
-    def hold():
-        with held(path, "first"):
-            has_it.set()
-            let_go.wait(30)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert has_it.wait(30)
-    yield path, let_go
-    let_go.set()
-    thread.join()
+def path(tmp_path):
+    return tmp_path / "lock"
 
 
 @pytest.fixture
@@ -50,54 +37,50 @@ def is_free(lock):
         return mine
 
 
-def left_by(path, pid, host=None):
-    """Write the lock of another process."""
+def left_by(path, host=None):
+    """Write the lock of a process that has ended, or of one on another machine."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
     with held(path, "it"):
-        text = path.read_text()
+        text = path.read_text().replace(f"pid={os.getpid()}\n", f"pid={gone.pid}\n")
     name = next(line for line in text.splitlines() if line.startswith("host="))
-    text = text.replace(f"pid={os.getpid()}\n", f"pid={pid}\n").replace(name, f"host={host}" if host else name)
-    path.write_text(text)
+    path.write_text(text.replace(name, f"host={host}" if host else name))
 
 
-def test_who_waits_is_told_once_for_whom(taken, monkeypatch):
-    path, let_go = taken
+def test_who_waits_is_told_once_for_whom_and_a_free_lock_is_taken_without_a_word(path, monkeypatch):
     monkeypatch.setattr(locks, "WAIT_SECONDS", 0.01)
-    messages = []
+    has_it, let_go, messages = threading.Event(), threading.Event(), []
+
+    def hold():
+        with held(path, "first", pytest.fail):
+            has_it.set()
+            let_go.wait(30)
 
     def waiting(text):
         messages.append(text)
         let_go.set()
 
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert has_it.wait(30) and not is_free(lock_at(path))
     with held(path, "second", waiting):
         assert len(messages) == 1
         assert f"second: waiting for process {os.getpid()} on " in messages[0]
+    thread.join()
+    assert is_free(lock_at(path)) and not path.exists()
 
 
-def test_a_free_lock_is_taken_without_a_word(tmp_path):
-    for _ in range(2):
-        with held(tmp_path / "lock", "it", pytest.fail):
-            pass
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_only_a_free_lock_is_taken_at_once(taken, tmp_path):
-    assert not is_free(lock_at(taken[0]))
-    assert is_free(lock_at(tmp_path / "other"))
-
-
-def test_what_a_dead_process_of_this_machine_held_is_free_at_once(tmp_path):
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    left_by(tmp_path / "lock", gone.pid)
-    assert is_free(lock_at(tmp_path / "lock"))
+def test_what_a_dead_process_of_this_machine_held_and_what_was_left_days_ago_is_free_at_first_sight(path):
+    left_by(path)
+    assert is_free(lock_at(path))
+    left_by(path, "another")
+    os.utime(path, (time.time() - 2 * locks.ABANDONED_SECONDS,) * 2)
+    assert is_free(lock_at(path))
 
 
 @pytest.mark.parametrize("off", [-7200, 7200])
-def test_another_machine_is_believed_until_its_lock_was_not_refreshed_for_a_while(
-    tmp_path, monkeypatch, impatient, off
-):
-    path = tmp_path / "lock"
-    left_by(path, 1, "another")
+def test_another_machine_is_believed_until_its_lock_was_not_refreshed_for_a_while(path, monkeypatch, impatient, off):
+    left_by(path, "another")
     real = time.time
     monkeypatch.setattr(locks.time, "time", lambda: real() + off)  # clocks of machines differ
     lock = lock_at(path)
@@ -109,20 +92,11 @@ def test_another_machine_is_believed_until_its_lock_was_not_refreshed_for_a_whil
     assert not is_free(lock)
     time.sleep(0.6)
     assert is_free(lock)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_lock_that_was_left_days_ago_is_free_at_first_sight(tmp_path):
-    path = tmp_path / "lock"
-    left_by(path, 1, "another")
-    two_days_ago = time.time() - 2 * locks.ABANDONED_SECONDS
-    os.utime(path, (two_days_ago, two_days_ago))
-    assert is_free(lock_at(path))
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_who_was_killed_before_it_wrote_its_name_is_taken_over(tmp_path, impatient, waits):
-    path = tmp_path / "lock"
+def test_who_was_killed_before_it_wrote_its_name_is_taken_over(path, impatient, waits):
     path.touch()
     lock = lock_at(path)
     assert not is_free(lock)
@@ -135,9 +109,9 @@ def test_who_was_killed_before_it_wrote_its_name_is_taken_over(tmp_path, impatie
 
 
 @pytest.fixture
-def holder(tmp_path, impatient):
+def holder(path, impatient):
     """A process that holds the lock until it reads a line."""
-    command = [sys.executable, "-c", HOLD, str(tmp_path / "lock")]
+    command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline()
@@ -146,8 +120,11 @@ def holder(tmp_path, impatient):
             process.kill()
 
 
-def test_who_is_suspended_is_taken_over_and_takes_nothing_back(tmp_path, holder):
-    path = tmp_path / "lock"
+def test_who_refreshes_its_lock_is_left_alone_and_who_is_suspended_takes_nothing_back(path, holder):
+    lock = lock_at(path)
+    for _ in range(4):
+        assert not is_free(lock)
+        time.sleep(0.6)
     holder.send_signal(signal.SIGSTOP)
     os.waitpid(holder.pid, os.WUNTRACED)
     assert not is_free(lock_at(path))  # it may go on, as a process does whose machine was busy
@@ -159,20 +136,11 @@ def test_who_is_suspended_is_taken_over_and_takes_nothing_back(tmp_path, holder)
     assert holder.returncode == 0
 
 
-def test_who_refreshes_its_lock_is_not_taken_over(tmp_path, holder):
-    lock = lock_at(tmp_path / "lock")
-    for _ in range(4):
-        assert not is_free(lock)
-        time.sleep(0.6)
-
-
-@pytest.mark.parametrize("left", ["unfinished-left.lock", "unfinished-left"])
-def test_what_a_killed_process_was_making_goes_with_its_lock(tmp_path, left):
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    left_by(tmp_path / "unfinished-left.lock", gone.pid)
-    if left == "unfinished-left":
-        (tmp_path / left).mkdir()
+@pytest.mark.parametrize("folder", [True, False])
+def test_what_a_killed_process_was_making_goes_with_its_lock(tmp_path, folder):
+    left_by(tmp_path / "unfinished-left.lock")
+    if folder:
+        (tmp_path / "unfinished-left").mkdir()
     with unfinished_folder(tmp_path):
         assert not list(tmp_path.glob("unfinished-left*"))
     assert list(tmp_path.iterdir()) == []

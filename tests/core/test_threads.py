@@ -16,6 +16,7 @@ def _two_threads():
     usual = torch.get_num_threads()
     torch.set_num_threads(2)
     yield
+    assert torch.get_num_threads() == 2
     torch.set_num_threads(usual)
 
 
@@ -23,32 +24,27 @@ def _blas():
     return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
 
 
-def test_results_come_in_the_order_of_the_items_from_several_threads():
+def test_results_come_in_the_order_of_the_items_and_parts_of_a_part_run_one_after_the_other():
     both = threading.Barrier(2, timeout=30)  # is passed only where two run at once
 
     def job(i):
         both.wait()
-        return i, torch.get_num_threads()
+        here = threading.get_ident()
+        return i, torch.get_num_threads(), {here} == set(spread(lambda _: threading.get_ident(), range(3)))
 
-    assert spread(job, range(6)) == [(i, 1) for i in range(6)]
-    assert torch.get_num_threads() == 2
-
-
-def test_parts_of_a_part_run_one_after_the_other():
-    def inner(_):
-        return threading.get_ident()
-
-    for here, inside in spread(lambda _: (threading.get_ident(), spread(inner, range(3))), range(2)):
-        assert set(inside) == {here}
+    assert spread(job, range(6)) == [(i, 1, True) for i in range(6)]
 
 
-def test_linear_algebra_has_one_thread_inside_and_its_own_again_afterwards():
+def test_a_study_says_how_many_there_are_and_linear_algebra_has_its_own_again_afterwards():
     np.linalg.eigvalsh(np.eye(3))
     before = _blas()
-    with single():
-        assert torch.get_num_threads() == 1
-        assert _blas() == {1}
-    assert (torch.get_num_threads(), _blas()) == (2, before)
+    for one in (single, lambda: given(1)):
+        with one():
+            assert (torch.get_num_threads(), _blas()) == (1, {1})
+            assert len(set(spread(lambda _: threading.get_ident(), range(4)))) == 1
+        assert (torch.get_num_threads(), _blas()) == (2, before)
+    with given(None):
+        assert torch.get_num_threads() == 2
 
 
 def test_modes_of_the_caller_hold_in_every_part():
@@ -67,14 +63,8 @@ def test_modes_of_the_caller_hold_in_every_part():
 
 
 def test_the_first_item_that_fails_is_what_is_raised():
-    def job(i):
-        if i:
-            raise ValueError(str(i))
-        return i
-
-    with pytest.raises(ValueError, match="1"):
-        spread(job, range(4))
-    assert torch.get_num_threads() == 2
+    with pytest.raises(ValueError, match=r"'x1'"):
+        spread(lambda i: i and int(f"x{i}"), range(4))
 
 
 def test_what_nobody_waits_for_any_more_ends():
@@ -97,20 +87,8 @@ def test_what_nobody_waits_for_any_more_ends():
     raise_if_cancelled()  # outside of a job there is nothing to end
 
 
-def test_a_study_says_how_many_there_are():
-    with given(1):
-        assert torch.get_num_threads() == 1
-        assert _blas() == {1}
-        assert len(set(spread(lambda _: threading.get_ident(), range(4)))) == 1
-    assert torch.get_num_threads() == 2
-    with given(None):
-        assert torch.get_num_threads() == 2
-
-
-def test_waiting_threads_spin_a_moment_and_then_sleep_unless_the_environment_says_otherwise(monkeypatch):
-    monkeypatch.setattr(os, "environ", {})
+@pytest.mark.parametrize("policy", ["PASSIVE", "ACTIVE"])
+def test_waiting_threads_spin_a_moment_and_then_sleep_unless_the_environment_says_otherwise(monkeypatch, policy):
+    monkeypatch.setattr(os, "environ", {} if policy == "PASSIVE" else {"OMP_WAIT_POLICY": policy})
     let_waiting_threads_sleep()
-    assert (os.environ["OMP_WAIT_POLICY"], int(os.environ["GOMP_SPINCOUNT"]) > 0) == ("PASSIVE", True)
-    monkeypatch.setattr(os, "environ", {"OMP_WAIT_POLICY": "ACTIVE"})
-    let_waiting_threads_sleep()
-    assert os.environ == {"OMP_WAIT_POLICY": "ACTIVE"}
+    assert os.environ["OMP_WAIT_POLICY"] == policy and ("GOMP_SPINCOUNT" in os.environ) == (policy == "PASSIVE")
