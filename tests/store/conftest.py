@@ -6,35 +6,29 @@ import pytest
 
 from reporter.store import Store
 
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "results" / "results.duckdb"
-
-
-@pytest.fixture
-def fresh(path):
-    """A store whose file and folder do not exist yet."""
-    return Store(path)
-
-
-@pytest.fixture
-def store(path, empty):
-    path.parent.mkdir()
-    shutil.copyfile(empty, path)
-    return Store(path)
-
-
 CELL = {"study": "s", "model": "bert", "checkpoint": "final", "corpus": "wiki", "metric": "motion"}
 
 
-def cell_of(**changes):
+@pytest.fixture
+def fresh(tmp_path):
+    """A store whose file and folder do not exist yet."""
+    return Store(tmp_path / "results" / "results.duckdb")
+
+
+@pytest.fixture
+def store(fresh, empty):
+    fresh.path.parent.mkdir()
+    shutil.copyfile(empty, fresh.path)
+    return fresh
+
+
+def cell(**changes):
     return CELL | {"fingerprint": "f1", "status": "done"} | changes
 
 
-def numbers_of(layers=4, **changes):
-    row = {"step": None, "role": "encoder", "view": "words", "statistic": "norm", "n": 7}
-    row |= {"ci_low": None, "ci_high": None}
+def numbers(layers=4, **changes):
+    """One number for each layer."""
+    row = {"role": "encoder", "view": "words", "statistic": "norm", "n": 7}
     return [
         row
         | {"site": "block" if layer else "embedding", "layer": layer, "depth": layer / layers, "value": 0.1 * layer}
@@ -48,20 +42,10 @@ def records(store, sql):
     return [tuple(row.values()) for row in store.records(sql)]
 
 
-@pytest.fixture
-def cell():
-    return cell_of
-
-
-@pytest.fixture
-def numbers():
-    return numbers_of
-
-
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory, empty):
     """A database with one cell, alone in its folder, that no test may change."""
     path = tmp_path_factory.mktemp("filled") / "results.duckdb"
     shutil.copyfile(empty, path)
-    Store(path).commit_cell(cell_of(), numbers_of())
+    Store(path).commit_cell(cell(), numbers())
     return path

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import duckdb
 import pytest
-from store.conftest import records
+from store.conftest import cell, numbers, records
 
 from reporter.core.errors import ReporterError
 from reporter.store import Store, database, shape
@@ -42,7 +42,7 @@ def start(code, *arguments):
 
 
 @pytest.fixture
-def held(store, cell, numbers):
+def held(store):
     """A store whose file another process has open for writing until its input ends."""
     store.commit_cell(cell(), numbers())
     holder = start(HOLD, store.path)
@@ -66,7 +66,7 @@ def test_two_writers_lose_nothing_and_count_nothing_twice(store):
     assert records(store, counts) == [(130, 130)]
 
 
-def test_replacing_one_cell_does_not_grow_the_file(store, cell, numbers):
+def test_replacing_one_cell_does_not_grow_the_file(store):
     sizes = []
     for i in range(12):
         store.commit_cell(cell(), numbers(layers=400, value=i / 3))
@@ -76,22 +76,17 @@ def test_replacing_one_cell_does_not_grow_the_file(store, cell, numbers):
     assert [file.name for file in store.path.parent.iterdir()] == ["results.duckdb"]
 
 
-def test_whoever_comes_second_waits_and_says_so_once(held, store, cell, monkeypatch):
+def test_whoever_comes_second_waits_and_says_so_once(held, store, monkeypatch):
     monkeypatch.setattr(shape, "_SAY_AFTER_SECONDS", 0.05)
     said = []
-
-    def waiting(sentence):
-        said.append(sentence)
-        threading.Timer(0.3, held.stdin.close).start()
-
-    patient = Store(store.path, waiting=waiting)
+    patient = Store(store.path, lambda line: said.append(line) or threading.Timer(0.3, held.stdin.close).start())
     patient.commit_cell(cell(study="t"))
     assert said == [f"results.duckdb is in use by another process (PID {held.pid}); waiting"]
     assert len(store.cells("t")) == 1
 
 
 @pytest.mark.parametrize("use", ["read", "write"])
-def test_the_wait_is_logged_where_nobody_listens_and_ends(held, store, cell, use, monkeypatch, caplog):
+def test_the_wait_is_logged_where_nobody_listens_and_ends(held, store, use, monkeypatch, caplog):
     monkeypatch.setattr(shape, "_SAY_AFTER_SECONDS", 0.0)
     monkeypatch.setattr(shape, "WAIT_SECONDS", 0.1)
     hasty, holder = Store(store.path), rf"in use by another process \(PID {held.pid}\)"
@@ -103,17 +98,14 @@ def test_the_wait_is_logged_where_nobody_listens_and_ends(held, store, cell, use
 
 @pytest.mark.parametrize(("turn", "gets_it"), [(40, True), (1000, False)])
 def test_patience_is_with_one_holder_and_begins_anew_with_the_next(store, monkeypatch, turn, gets_it):
-    clock, said = [0.0], []
-
-    def sleep(seconds):
-        clock[0] += seconds
+    waits, said = [], []
 
     def busy(_):
-        if clock[0] <= 100:
-            holder = f"{1 + clock[0] // turn:.0f}"
+        if sum(waits) <= 100:
+            holder = f"{1 + sum(waits) // turn:.0f}"
             raise duckdb.IOException(f"Could not set lock on file: it is held in python (PID {holder})")
 
-    monkeypatch.setattr(shape, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    monkeypatch.setattr(shape, "time", SimpleNamespace(monotonic=lambda: sum(waits), sleep=waits.append))
     file = SimpleNamespace(execute=busy), store.path, "results", True
     if gets_it:
         shape.attach(*file, waiting=said.append)
@@ -123,13 +115,13 @@ def test_patience_is_with_one_holder_and_begins_anew_with_the_next(store, monkey
     assert said == ["results.duckdb is in use by another process (PID 1); waiting"]
 
 
-def test_an_open_connection_of_this_process_is_named(store, cell, numbers):
+def test_an_open_connection_of_this_process_is_named(store):
     store.commit_cell(cell(), numbers())
     with duckdb.connect(str(store.path)), pytest.raises(ReporterError, match="already open in this process; close"):
         store.cells("s")
 
 
-def test_a_file_that_is_kept_open_is_closed_by_a_write_and_after_a_while(store, cell, numbers, monkeypatch):
+def test_a_file_that_is_kept_open_is_closed_by_a_write_and_after_a_while(store, monkeypatch):
     store.commit_cell(cell(), numbers())
     attach, opened = shape.attach, []
     monkeypatch.setattr(shape, "attach", lambda *args: opened.append(args[1]) or attach(*args))
@@ -143,7 +135,7 @@ def test_a_file_that_is_kept_open_is_closed_by_a_write_and_after_a_while(store, 
         pass
 
 
-def test_threads_of_one_process_take_turns(store, cell, numbers):
+def test_threads_of_one_process_take_turns(store):
     def work(name):
         for i in range(3):
             store.commit_cell(cell(model=name, checkpoint=str(i)), numbers())
@@ -154,7 +146,7 @@ def test_threads_of_one_process_take_turns(store, cell, numbers):
     assert len(store.cells("s")) == 9
 
 
-def test_an_interrupted_commit_leaves_the_old_numbers(store, cell, numbers, monkeypatch):
+def test_an_interrupted_commit_leaves_the_old_numbers(store, monkeypatch):
     store.commit_cell(cell(), numbers())
 
     def stop(*given):

@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from store.conftest import records
+from store.conftest import cell, numbers, records
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.store import CellKey, Store, shape
@@ -23,7 +23,7 @@ def test_reads_before_the_first_write_find_nothing_and_make_nothing(fresh):
     assert not fresh.path.parent.exists()
 
 
-def test_a_cell_and_its_numbers_come_back(store, cell, numbers):
+def test_a_cell_and_its_numbers_come_back(store):
     more = numbers()[0] | {"statistic": "rate", "layer": None}
     store.commit_cell(cell(options={"sample": 4096}, error=None, tokens=10), [*numbers(), more])
     record = store.cells("s")[NAME]
@@ -35,7 +35,7 @@ def test_a_cell_and_its_numbers_come_back(store, cell, numbers):
     assert {(row["metric"], row["ci_low"]) for row in rows} == {("motion", None)}
 
 
-def test_the_numbers_of_a_cell_are_replaced_and_others_stay(store, cell, numbers):
+def test_the_numbers_of_a_cell_are_replaced_and_others_stay(store):
     store.commit_cell(cell(), numbers(layers=4))
     store.commit_cell(cell(metric="anisotropy"), numbers(layers=2))
     store.commit_cell(cell(study="other"), numbers(layers=3))
@@ -48,9 +48,8 @@ def test_the_numbers_of_a_cell_are_replaced_and_others_stay(store, cell, numbers
     assert records(store, COUNTS) == [("other", "motion", 4), ("s", "anisotropy", 3)]
 
 
-@pytest.mark.parametrize(
-    ("of_numbers", "of_cell", "message"),
-    [
+def test_a_wrong_cell_or_number_is_refused_and_nothing_is_written(fresh):
+    for of_numbers, of_cell, message in (
         ({"value": float("nan")}, {}, "layer_metrics.value = .*statistic='norm'.*layer=0"),
         ({"ci_low": INFINITE}, {}, "layer_metrics.ci_low = .*statistic='norm'.*layer=0"),
         ({"depth": np.float32("-inf")}, {}, "layer_metrics.depth = .*statistic='norm'.*layer=0"),
@@ -63,12 +62,18 @@ def test_the_numbers_of_a_cell_are_replaced_and_others_stay(store, cell, numbers
         ({}, {"corpus": None}, "no corpus"),
         ({}, {"status": "ok"}, "'ok'"),
         ({}, {"colour": 1}, "colour"),
-    ],
-)
-def test_a_wrong_cell_or_number_is_refused_and_nothing_is_written(fresh, cell, numbers, of_numbers, of_cell, message):
-    with pytest.raises(ValueError, match=message):
-        fresh.commit_cell(cell(**of_cell), numbers(**of_numbers))
-    assert fresh.cells("s") == {}
+    ):
+        with pytest.raises(ValueError, match=message):
+            fresh.commit_cell(cell(**of_cell), numbers(**of_numbers))
+    for table, row, message in (
+        ("study", {}, "no table 'study'"),
+        ("studies", {"started": "today"}, "not a datetime"),
+        ("claims", {"holds_outside": 1}, "neither true nor false"),
+        ("studies", {"versions": {"x": float("nan")}}, "studies.versions"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fresh.put(table, ["study"], {"study": "s"} | row)
+    assert not fresh.path.parent.exists()
 
 
 def test_put_inserts_then_updates_and_keeps_what_is_not_given(store):
@@ -78,20 +83,6 @@ def test_put_inserts_then_updates_and_keeps_what_is_not_given(store):
     assert rows == [("s", "T", '["words", "all"]', 3.5), ("t", "U", None, None)]
     store.put("studies", ["study"], {"study": "s", "title": None})
     assert records(store, "SELECT study FROM studies WHERE title IS NULL") == [("s",)]
-
-
-@pytest.mark.parametrize(
-    ("table", "row", "message"),
-    [
-        ("study", {"study": "s"}, "no table 'study'"),
-        ("studies", {"study": "s", "started": "today"}, "not a datetime"),
-        ("claims", {"study": "s", "holds_outside": 1}, "neither true nor false"),
-        ("studies", {"study": "s", "versions": {"x": float("nan")}}, "studies.versions"),
-    ],
-)
-def test_put_refuses_what_does_not_fit(store, table, row, message):
-    with pytest.raises(ValueError, match=message):
-        store.put(table, ["study"], row)
 
 
 def test_all_rows_of_one_study_are_replaced_with_flags_and_whole_numbers_of_numpy(store):
@@ -111,7 +102,7 @@ def test_times_are_stored_in_utc(store):
     assert records(store, "SELECT started, finished FROM studies") == [(datetime(2026, 1, 1, 10),) * 2]
 
 
-def test_prune_drops_what_the_study_no_longer_has(store, cell, numbers):
+def test_prune_drops_what_the_study_no_longer_has(store):
     with store.together():
         for study in ("s", "other"):
             for model, corpus in [("bert", "wiki"), ("gpt2", "wiki"), ("gpt2", "tweets")]:
@@ -130,15 +121,17 @@ def test_prune_drops_what_the_study_no_longer_has(store, cell, numbers):
     assert records(store, "SELECT DISTINCT study FROM models") == [("other",)]
 
 
-def test_find_gives_the_latest_finished_cell_of_any_study(store, cell):
+def test_find_gives_the_latest_finished_cell_of_any_study_of_this_file(store, tmp_path):
     store.commit_cell(cell(status="failed", finished=datetime(2026, 3, 1)))
     store.commit_cell(cell(study="a", finished=datetime(2026, 1, 1)))
     store.commit_cell(cell(study="b", finished=datetime(2026, 2, 1)))
-    assert store.find("f1", "f3") == {"f1": ("b", *NAME)}
-    assert store.find("f2") == {}
+    other = Store(tmp_path / "o'ther" / "results.duckdb")
+    other.commit_cell(cell(study="t", fingerprint="f2"))
+    assert store.find("f1", "f2", "f3") == {"f1": ("b", *NAME)} and other.find("f2") == {"f2": ("t", *NAME)}
+    assert (list(store.cells("t")), len(other.cells("t"))) == ([], 1)
 
 
-def test_copy_gives_the_same_numbers_another_name(store, cell, numbers):
+def test_copy_gives_the_same_numbers_another_name(store):
     store.commit_cell(cell(why="new", seconds=2.0), numbers(step=1))
     store.commit_cell(cell(study="t", model="b", corpus="w", fingerprint="old"), numbers(layers=9))
     target = {"study": "t", "model": "b", "checkpoint": "final", "corpus": "w", "metric": "motion"}
@@ -168,15 +161,7 @@ def test_a_row_is_copied_under_another_key(store):
         store.copy_row("models", source, {"study": "t", "model": "b"})
 
 
-def test_two_files_are_two_databases(store, cell, tmp_path):
-    other = Store(tmp_path / "o'ther" / "results.duckdb")
-    store.commit_cell(cell())
-    other.commit_cell(cell(study="t", fingerprint="f2"))
-    assert (list(store.cells("t")), len(other.cells("t"))) == ([], 1)
-    assert {key: found.study for key, found in store.find("f1", "f2").items()} == {"f1": "s"}
-
-
-def test_cells_that_are_committed_together_are_written_in_one_transaction(store, cell, numbers, monkeypatch):
+def test_cells_that_are_committed_together_are_written_in_one_transaction(store, monkeypatch):
     store.commit_cell(cell(), numbers(layers=9))
     opened = []
     writing = store._file.writing
@@ -195,7 +180,7 @@ def test_cells_that_are_committed_together_are_written_in_one_transaction(store,
     assert status == {"motion": "done", "anisotropy": "done", "spectrum": "failed"}
 
 
-def test_cells_that_wait_are_written_though_the_block_fails_and_once_they_took_long(store, cell, numbers, monkeypatch):
+def test_cells_that_wait_are_written_though_the_block_fails_and_once_they_took_long(store, monkeypatch):
     with pytest.raises(KeyboardInterrupt), store.together():
         store.commit_cell(cell(), numbers())
         raise KeyboardInterrupt
@@ -206,7 +191,7 @@ def test_cells_that_wait_are_written_though_the_block_fails_and_once_they_took_l
         assert len(store.cells("s")) == 2
 
 
-def test_a_long_result_is_the_same_with_each_text_kept_once(store, cell, numbers, monkeypatch):
+def test_a_long_result_is_the_same_with_each_text_kept_once(store, monkeypatch):
     store.commit_cell(cell(), numbers())
     sql = "SELECT *, if(layer = 1, NULL, model) AS named, layer || ' €' AS own FROM layer_metrics ORDER BY layer"
     plain = store.frame(sql)
@@ -216,14 +201,11 @@ def test_a_long_result_is_the_same_with_each_text_kept_once(store, cell, numbers
     assert len({id(name) for name in once["model"]}) == 1 < len({id(name) for name in plain["model"]})
 
 
-@pytest.mark.parametrize(
-    ("raised", "expected", "said"),
-    [
+def test_what_duckdb_raises_is_what_it_means_and_another_bug_stays_one(store):
+    for raised, expected, said in (
         (RuntimeError("Query interrupted"), KeyboardInterrupt, None),  # what DuckDB raises after Ctrl-C
         (RuntimeError("of our own"), RuntimeError, "of our own"),
         (duckdb.OutOfMemoryException("failed\n\nSolutions: …"), ReporterError, r"out of memory .*results\.duckdb"),
-    ],
-)
-def test_what_duckdb_raises_is_what_it_means_and_another_bug_stays_one(store, raised, expected, said):
-    with pytest.raises(expected, match=said), shape.opened(store.path, read_only=True):
-        raise raised
+    ):
+        with pytest.raises(expected, match=said), shape.opened(store.path, read_only=True):
+            raise raised

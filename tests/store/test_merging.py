@@ -6,7 +6,7 @@ from datetime import datetime
 
 import duckdb
 import pytest
-from store.conftest import records
+from store.conftest import cell, numbers, records
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.runs.whole import merge
@@ -30,7 +30,7 @@ def quick(request, monkeypatch):
 
 
 @pytest.fixture
-def folder(tmp_path, empty, cell, numbers):
+def folder(tmp_path, empty):
     """Return a function that writes a results folder whose cells are of these models, and changes it by SQL."""
 
     def make(name, *models, change="", finished=FIRST, study="s"):
@@ -97,43 +97,39 @@ def test_folders_of_one_name_are_told_apart(folder, tmp_path):
     assert [row[1] for row in of_cells(again)] == ["ab/a/results", "ab/b/results", "third"]
 
 
-@pytest.mark.parametrize(
-    ("change", "preferred", "chosen"),
-    [  # a failed cell gives way to one that is done; the last digits are no conflict
-        ("UPDATE cells SET status = 'failed', fingerprint = 'x'", 1, ("bert", "one", FIRST)),
-        ("UPDATE layer_metrics SET value = value * 1.000001", 0, ("bert", "two", LATER)),
-    ],
-)
-def test_of_two_cells_without_a_contradiction_the_later_done_one_is_taken(folder, tmp_path, change, preferred, chosen):
-    folders = [folder("one", "bert"), folder("two", "bert", finished=LATER, change=change)]
-    assert of_cells(in_both_orders(tmp_path, folders, folders[preferred])) == [chosen]
+def test_of_two_cells_without_a_contradiction_the_later_done_one_is_taken(folder, tmp_path):
+    """A failed cell gives way to one that is done; the last digits are no conflict."""
+    one = folder("one", "bert")
+    failed = folder("two", "bert", finished=LATER, change="UPDATE cells SET status = 'failed', fingerprint = 'x'")
+    assert of_cells(in_both_orders(tmp_path / "a", [one, failed], failed)) == [("bert", "one", FIRST)]
+    close = "UPDATE layer_metrics SET value = value * 1.000001"
+    later = folder("three", "bert", finished=LATER, change=close)
+    assert of_cells(in_both_orders(tmp_path / "b", [one, later], one)) == [("bert", "three", LATER)]
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (
-            "UPDATE models SET fingerprint = 'v'",
-            "model 'bert', checkpoint 'final': the hash of its weights is w in one, v",
-        ),
-        (
-            "UPDATE corpora SET content_hash = 'd'",
-            "study 's', corpus 'wiki': the hash of its texts is c in one, d in two",
-        ),
-        (
-            """UPDATE cells SET fingerprint = 'f', inputs = '{"options": "j"}'""",
-            "cell bert × final × wiki × motion: the input 'options' is i in one, j in two",
-        ),
-        ("UPDATE cells SET fingerprint = 'f', inputs = NULL", "the input 'options' is i in one, null in two"),
-        ("UPDATE cells SET fingerprint = 'f'", "the fingerprint is f1 in one, f in two"),
-        (
-            "UPDATE layer_metrics SET value = 2 * value",
-            "motion: value of layer_metrics (view words, statistic norm, site block, layer 1) is 0.1 in one, "
-            "0.2 in two (and 3 more differences in this cell)",
-        ),
-        ("DELETE FROM layer_metrics WHERE layer = 3", "layer 3) is present in one, missing in two"),
-    ],
+LAYER = "view words, statistic norm, site block, layer"
+CELL_OF_BERT = "cell bert × final × wiki × motion"
+CONTRADICTIONS = (  # what changes in the other folder, and how that is named
+    (
+        "UPDATE models SET fingerprint = 'v'",
+        "'bert', checkpoint 'final': the hash of its weights is w in one, v in two",
+    ),
+    ("UPDATE corpora SET content_hash = 'd'", "study 's', corpus 'wiki': the hash of its texts is c in one, d in two"),
+    (
+        "UPDATE cells SET fingerprint = 'f', inputs = '{\"options\": 1}'",
+        f"{CELL_OF_BERT}: the input 'options' is i in o",
+    ),
+    ("UPDATE cells SET fingerprint = 'f', inputs = NULL", "the input 'options' is i in one, null in two"),
+    ("UPDATE cells SET fingerprint = 'f'", "the fingerprint is f1 in one, f in two"),
+    (
+        "UPDATE layer_metrics SET value = 2 * value",
+        f"value of layer_metrics ({LAYER} 1) is 0.1 in one, 0.2 in two (and 3",
+    ),
+    ("DELETE FROM layer_metrics WHERE layer = 3", f"{LAYER} 3) is present in one, missing in two"),
 )
+
+
+@pytest.mark.parametrize(("change", "said"), CONTRADICTIONS)
 def test_a_contradiction_is_named_and_nothing_is_written(folder, tmp_path, change, said):
     one, two = folder("one", "bert", "gpt2"), folder("two", "bert", "opt", finished=LATER, change=change)
     (conflict,) = merge(tmp_path / "out", [two, one]).undecided
@@ -157,22 +153,21 @@ def test_with_a_model_that_is_another_one_all_that_was_measured_of_it_is_left_ou
 def test_claims_and_means_are_computed_from_all_numbers_by_the_text_that_ran_last(folder, tmp_path):
     one, two = folder("one", "bert", "gpt2"), folder("two", "gpt2", "opt", finished=LATER)
     claim = "claims: {high: {says: norms are high, value: {metric: motion.norm, model: gpt2, layer: 1}, above: 0}}\n"
-    row = {"study": "s", "spec": SPEC + claim, "spec_hash": "other"}
-    Store(two / DATABASE).put("studies", ["study"], row)
-    found = merge(tmp_path / "out", [one, two])
-    (note,) = found.notes  # a view is no table of a plug-in
+    Store(two / DATABASE).put("studies", ["study"], {"study": "s", "spec": SPEC + claim, "spec_hash": "other"})
+    (note,) = merge(tmp_path / "out", [one, two]).notes  # a view is no table of a plug-in
     assert "study 's' differs between one, two; the version in two" in note
-    ((claim, detail),) = records(Store(tmp_path / "out" / DATABASE), "SELECT claim, detail FROM claims")
+    merged = Store(tmp_path / "out" / DATABASE)
+    ((claim, detail),) = records(merged, "SELECT claim, detail FROM claims")
     assert claim == "high" and json.loads(detail)
-    means = records(Store(tmp_path / "out" / DATABASE), "SELECT models, value FROM over_models WHERE layer = 2")
+    means = records(merged, "SELECT models, value FROM over_models WHERE layer = 2")
     assert means == [(3, pytest.approx(0.2))]  # over the models of both folders
 
 
 def test_the_first_number_is_the_earliest_of_all_folders(folder, tmp_path):
     change = "UPDATE studies SET first_number = finished, registration = finished"
     one, two = folder("one", "bert", change=change), folder("two", "gpt2", finished=LATER, change=change)
-    merge(merged := tmp_path / "out", [one, two])
-    found = records(Store(merged / DATABASE), "SELECT first_number, registration FROM studies")
+    merge(tmp_path / "out", [one, two])
+    found = records(Store(tmp_path / "out" / DATABASE), "SELECT first_number, registration FROM studies")
     assert found == [(FIRST, str(LATER))]
 
 

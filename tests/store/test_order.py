@@ -12,30 +12,17 @@ pairs: {mine: {tense: [], number: []}, theirs: shipped}
 
 
 def test_names_come_as_the_file_has_them():
-    assert order_of(SPEC) == {
-        "models": ["zeta", "alpha"],
-        "corpora": ["wiki", "tweets", "a.b"],
-        "groups": ["second", "first"],
-        "pairs": ["tense", "number"],
-    }
-    parts = ("models", "corpora", "groups", "pairs")
-    assert order_of("models: [broken") == order_of(None) == {key: [] for key in parts}
-
-
-def test_a_share_stands_after_its_corpus_and_a_null_baseline_after_its_model():
-    corpora = [{"corpus": name} for name in ("a.b", "other", "tweets", "tweets.joy", "wiki")]
-    ordered = in_order(corpora, "corpus", order_of(SPEC)["corpora"])
-    assert [row["corpus"] for row in ordered] == ["wiki", "tweets", "tweets.joy", "a.b", "other"]
+    models, corpora = ["zeta", "alpha"], ["wiki", "tweets", "a.b"]
+    order = {"models": models, "corpora": corpora, "groups": ["second", "first"], "pairs": ["tense", "number"]}
+    assert order_of(SPEC) == order
+    assert order_of("models: [broken") == order_of(None) == {key: [] for key in order}
+    # a share stands after its corpus, and a null baseline after its model
+    rows = [{"corpus": name} for name in ("a.b", "other", "tweets", "tweets.joy", "wiki")]
+    found = [row["corpus"] for row in in_order(rows, "corpus", corpora)]
+    assert found == ["wiki", "tweets", "tweets.joy", "a.b", "other"]
     null = {"model": "zeta (random-init)", "base": "zeta", "baseline": "random-init"}
-    models = [{"model": "alpha"}, {"model": "zeta"}, null]
-    assert [row["model"] for row in in_order(models, "model", ["zeta", "alpha"])] == [
-        "zeta",
-        "zeta (random-init)",
-        "alpha",
-    ]
-
-
-def test_rows_of_models_on_corpora_come_by_model_first():
+    rows = in_order([{"model": "alpha"}, {"model": "zeta"}, null], "model", models)
+    assert [row["model"] for row in rows] == ["zeta", "zeta (random-init)", "alpha"]
     rows = [{"model": model, "corpus": corpus} for model in ("alpha", "zeta") for corpus in ("tweets", "wiki")]
     found = [(row["model"], row["corpus"]) for row in as_named(rows, order_of(SPEC))]
     assert found == [("zeta", "wiki"), ("zeta", "tweets"), ("alpha", "wiki"), ("alpha", "tweets")]

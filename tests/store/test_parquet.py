@@ -6,43 +6,38 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from store.conftest import cell, numbers
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.store import Store, query, query_frame
 from reporter.store.parquet import MARK, write_parquet
 from reporter.store.schema import SCHEMA_VERSION, tables
 
+MODELS = ("007", "a/b = ü", "bert")
+
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory, empty):
-    """A database of two studies, and one folder with both as Parquet."""
-    path = tmp_path_factory.mktemp("one") / "results.duckdb"
-    shutil.copyfile(empty, path)
+def database(tmp_path_factory, empty):
+    """A database of two studies."""
+    path = Path(shutil.copy(empty, tmp_path_factory.mktemp("one")))
     store = Store(path)
     with store.together():
         for study in ("s", "t"):
             store.put("studies", ["study"], {"study": study, "title": "it's"})
-            for model in ("bert", "a/b = ü", "007"):
-                cell = {"study": study, "model": model, "checkpoint": "final", "corpus": "wiki", "metric": "motion"}
-                row = {"view": "words", "statistic": "norm", "site": "block", "depth": None, "n": 7, "role": "encoder"}
-                store.commit_cell(
-                    cell | {"status": "done"}, [row | {"layer": layer, "value": 0.1 * layer} for layer in (1, 2)]
-                )
-    folder = path.parent / "parquet"
-    for study in ("s", "t"):
-        assert write_parquet(path, study, folder)
-    return path, folder
-
-
-def database_of(folder):
-    return folder / "results.duckdb"  # where ``reporter sql --out FOLDER`` looks first
+            for model in MODELS:
+                store.commit_cell(cell(study=study, model=model), numbers(layers=1, depth=None))
+    return path
 
 
 @pytest.fixture
-def folder(exported, tmp_path):
+def folder(database, tmp_path):
     """A folder with one study as Parquet, in which a test may change things."""
-    write_parquet(exported[0], "s", tmp_path / "parquet")
+    write_parquet(database, "s", tmp_path / "parquet")
     return tmp_path / "parquet"
+
+
+def ask(folder, sql):
+    return query_frame(folder / "results.duckdb", sql)  # where ``reporter sql --out FOLDER`` looks first
 
 
 def copy(sql, file):
@@ -50,76 +45,66 @@ def copy(sql, file):
         connection.execute(f"COPY ({sql}) TO '{file}' (FORMAT parquet)")
 
 
-def test_the_same_question_has_the_same_answer(exported):
-    path, folder = exported
+def test_the_same_question_has_the_same_answer_and_nothing_else_can_be_read_or_written(database, folder):
+    write_parquet(database, "t", folder)
     for sql in (
         "SELECT * FROM layer_metrics ORDER BY ALL",
         "FROM studies ORDER BY study",
         "FROM claims",
         "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal AND table_name = 'models'",
     ):
-        assert query_frame(database_of(folder), sql).equals(query_frame(path, sql)), sql
-
-
-def test_others_find_every_row_by_the_names_of_folders_or_without_them(exported):
-    _, folder = exported
-    with duckdb.connect() as connection:
-        for hive in ("true", "false"):
-            rows = connection.execute(
-                "SELECT study, model, layer, value FROM read_parquet(?, "
-                f"hive_partitioning = {hive}, hive_types_autocast = false) ORDER BY ALL",
-                [f"{folder}/layer_metrics/study=s/*/*.parquet"],
-            ).fetchall()
-            models = [(model, layer) for model in ("007", "a/b = ü", "bert") for layer in (1, 2)]
-            assert rows == [("s", model, layer, 0.1 * layer) for model, layer in models]
-
-
-def test_nothing_else_can_be_read_or_written(exported):
-    path, folder = exported
+        assert ask(folder, sql).equals(query_frame(database, sql)), sql
     before = sorted(folder.rglob("*"))
     for sql in (
         f"SELECT * FROM read_text('{folder}/reporter.json')",
         f"SELECT * FROM read_parquet('{folder}/*/*/*.parquet')",
         f"COPY cells TO '{folder}/out.csv'",
-        f"ATTACH '{path}' AS other",
+        f"ATTACH '{database}' AS other",
     ):
         with pytest.raises(UsageError, match="not allowed"):
-            pytest.fail(query(database_of(folder), sql))
+            pytest.fail(query(folder / "results.duckdb", sql))
     assert sorted(folder.rglob("*")) == before
 
 
-def test_a_study_that_is_exported_again_takes_the_place_of_its_own_rows_alone(exported, folder, tmp_path):
-    write_parquet(exported[0], "t", folder)
-    changed = Path(shutil.copy(exported[0], tmp_path))
+@pytest.mark.parametrize("hive", ["true", "false"])
+def test_others_find_every_row_by_the_names_of_folders_or_without_them(folder, hive):
+    sql = (
+        "SELECT study, model, layer, value FROM read_parquet(?, "
+        f"hive_partitioning = {hive}, hive_types_autocast = false) ORDER BY ALL"
+    )
+    with duckdb.connect() as connection:
+        rows = connection.execute(sql, [f"{folder}/layer_metrics/study=s/*/*.parquet"]).fetchall()
+    assert rows == [("s", model, layer, 0.1 * layer) for model in MODELS for layer in (0, 1)]
+
+
+def test_a_study_that_is_exported_again_takes_the_place_of_its_own_rows_alone(database, folder, tmp_path):
+    write_parquet(database, "t", folder)
+    changed = Path(shutil.copy(database, tmp_path))
     with duckdb.connect(str(changed)) as connection:
         connection.execute("DELETE FROM layer_metrics WHERE study = 's' AND model != 'bert'")
     write_parquet(changed, "s", folder)
     sql = "SELECT study, count(*) AS n FROM layer_metrics GROUP BY ALL ORDER BY ALL"
-    assert query_frame(database_of(folder), sql).values.tolist() == [["s", 2], ["t", 6]]
+    assert ask(folder, sql).values.tolist() == [["s", 2], ["t", 6]]
     assert {file.name for file in tmp_path.iterdir()} == {"parquet", "results.duckdb"}  # and no draft
 
 
-def test_a_table_of_a_plug_in_that_is_not_there_can_be_read_all_the_same(folder):
-    (folder / "ends_of_sentences" / "study=s").mkdir(parents=True)
-    copy("SELECT 's' AS study, 0.5 AS distance", folder / "ends_of_sentences" / "study=s" / "data_0.parquet")
-    assert query_frame(database_of(folder), "SELECT * FROM ends_of_sentences").values.tolist() == [["s", 0.5]]
-
-
-def test_what_is_not_ours_is_left_alone(exported, tmp_path):
-    path, _ = exported
+def test_what_is_not_ours_is_left_alone(database, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years")
     for study, name, message in (("s", "mine", "has other files"), ("none", "new", "no study 'none'")):
         with pytest.raises(UsageError, match=message):
-            write_parquet(path, study, tmp_path / name)
+            write_parquet(database, study, tmp_path / name)
     assert [file.name for file in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
 
 
-def test_a_folder_that_is_newer_older_or_damaged(folder):
+def test_a_folder_that_is_of_another_plug_in_or_version_or_damaged(folder):
+    (folder / "ends_of_sentences" / "study=s").mkdir(parents=True)  # the table of a plug-in that is not here
+    copy("SELECT 's' AS study, 0.5 AS distance", folder / "ends_of_sentences" / "study=s" / "data_0.parquet")
+    assert ask(folder, "SELECT * FROM ends_of_sentences").values.tolist() == [["s", 0.5]]
     (file,) = folder.glob("studies/*/*.parquet")
     copy(f"SELECT * EXCLUDE (looked_at) FROM '{file}'", f"{file}.new")  # that of an older plug-in lacks a column
     file.with_name(file.name + ".new").replace(file)
-    found = query_frame(database_of(folder), "SELECT * FROM studies")
+    found = ask(folder, "SELECT * FROM studies")
     assert list(found.columns) == [column.name for column in tables()["studies"].columns]
     file.write_bytes(b"nothing")
     for version, message in (
@@ -129,4 +114,4 @@ def test_a_folder_that_is_newer_older_or_damaged(folder):
     ):
         (folder / MARK).write_text(json.dumps({"reporter": "9.9", "schema_version": SCHEMA_VERSION + version}))
         with pytest.raises(ReporterError, match=message):
-            query(database_of(folder), "FROM cells")
+            ask(folder, "FROM cells")

@@ -1,19 +1,66 @@
 """SQL of users reads the results and nothing else, within its time and memory, and errors are one line."""
 
 import signal
-import subprocess
-import sys
 from contextlib import suppress
-from multiprocessing import Pipe
 
 import duckdb
 import pytest
-from store.escapes import ESCAPES, READING, TELLS
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.store import query, sandbox, stream, write_parquet
 
 ONE = "SELECT 1 AS one"
+READING = (
+    "SELECT count(*) FROM layer_metrics",
+    "WITH best AS (SELECT max(value) AS value FROM layer_metrics) SELECT * FROM best",
+    "DESCRIBE layer_metrics",
+    "SHOW TABLES",
+    "SUMMARIZE layer_metrics",
+    "PIVOT layer_metrics ON layer USING max(value) GROUP BY study",
+    "EXPLAIN SELECT 1",
+    "SELECT comment FROM duckdb_columns() WHERE table_name = 'cells';",
+)
+READERS = ("csv", "text", "blob", "json", "parquet")
+ESCAPES = [
+    # Files.
+    "SELECT * FROM '{secret}'",
+    *(f"SELECT * FROM read_{form}('{{secret}}')" for form in READERS),
+    "SELECT * FROM parquet_metadata('{secret}')",
+    "SELECT * FROM sniff_csv('{secret}')",
+    "SELECT * FROM glob('{folder}/*')",
+    "SELECT * FROM read_text('/proc/self/environ')",
+    "SELECT * FROM read_text('../secret.csv')",
+    "SELECT * FROM query('SELECT * FROM read_text(''{secret}'')')",
+    "PIVOT '{secret}' ON password USING count(*)",
+    "EXPLAIN ANALYZE SELECT * FROM read_text('{secret}')",
+    # Writing, and other databases.
+    "COPY cells TO '{folder}/out.csv'",
+    "COPY FROM DATABASE memory TO results",
+    "EXPORT DATABASE '{folder}/out'",
+    "ATTACH '{folder}/other.duckdb' AS other",
+    "DETACH results",
+    "CREATE TABLE x AS SELECT * FROM read_text('{secret}')",
+    "INSERT INTO cells (study) VALUES ('x')",
+    "WITH x AS (DELETE FROM cells RETURNING *) FROM x",
+    "MERGE INTO cells USING (SELECT 'x' AS study) AS s ON cells.study = s.study WHEN MATCHED THEN DELETE",
+    # Extensions, the network, settings, the environment, more than one statement, the caller's variables.
+    "INSTALL httpfs",
+    "LOAD '{folder}/planted.duckdb_extension'",
+    "SELECT * FROM read_csv('https://example.invalid/x.csv')",
+    "SET enable_external_access = true",
+    "SET VARIABLE x = (SELECT content FROM read_text('{secret}'))",
+    "PRAGMA profiling_output = '{folder}/out.json'",
+    *("CHECKPOINT", "VACUUM", "TRUNCATE cells", "RESET memory_limit", "CALL enable_logging()", "UPDATE EXTENSIONS"),
+    *("CREATE SECRET (TYPE s3)", "FROM duckdb_secrets()", "PREPARE x AS SELECT 1", "USE memory"),
+    "SELECT getenv('PLANTED_SECRET') AS value",
+    "SELECT 1; COPY cells TO '{folder}/out.csv'",
+    "SELECT * FROM python_map_function()",
+    "SELECT * FROM rows_of_the_caller",
+]
+TELLS = (  # what may be read, so long as no secret of the machine is in it
+    *("FROM duckdb_settings()", "FROM duckdb_databases()", "FROM duckdb_variables()"),
+    "SELECT current_setting('temp_directory'), current_setting('home_directory'), current_setting('secret_directory')",
+)
 
 
 def answers(path):
@@ -48,9 +95,8 @@ def test_reading_is_allowed_and_everything_else_is_refused_in_one_line(filled, s
     assert {file.name for file in filled.parent.iterdir()} == {"results.duckdb"}
 
 
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
+def test_a_wrong_statement_is_one_line_with_its_place(filled):
+    for sql, message in (
         ("SELEC 1", 'Parser Error: syntax error at or near "SELEC" (line 1, column 1)'),
         ("SELECT 1,\n  valu FROM layer_metrics", "(line 2, column 3)"),
         ("SELECT " + "1 + " * 100 + "x FROM cells", "(line 1, column 408)"),
@@ -58,12 +104,10 @@ def test_reading_is_allowed_and_everything_else_is_refused_in_one_line(filled, s
         (" -- nothing", "expected exactly one SQL statement, got none"),
         ("SELECT ?", "Values were not provided"),
         ("SELECT now() AS t", "write t::TIMESTAMP"),
-    ],
-)
-def test_a_wrong_statement_is_one_line_with_its_place(filled, sql, message):
-    with pytest.raises(UsageError) as caught:
-        query(filled, sql)
-    assert message in str(caught.value) and "\n" not in str(caught.value)
+    ):
+        with pytest.raises(UsageError) as caught:
+            query(filled, sql)
+        assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -71,11 +115,7 @@ def test_a_wrong_statement_is_one_line_with_its_place(filled, sql, message):
     [
         ("SELECT count(*) FROM range(1000000000000)", 0.2, r"stopped after 0\.2 s"),
         ("SELECT * FROM range(1000000000000)", 0.2, r"stopped after 0\.2 s"),
-        (
-            "SELECT sum(n) FROM (SELECT range AS k, count(*) AS n FROM range(4000000) GROUP BY k)",
-            30,
-            "than 50MB of memory",
-        ),
+        ("SELECT sum(n) FROM (SELECT range, count(*) AS n FROM range(4000000) GROUP BY range)", 30, "than 50MB of"),
         # The operating system ends what minds no clock of DuckDB, and what minds no limit of its memory.
         ("SELECT levenshtein(repeat('ab', 200000), repeat('ba', 200000))", 0.2, r"stopped after 0\.2 s"),
         ("SELECT repeat('x', 3000000000)", 1, "stopped after 1 s|more than 50MB of memory"),
@@ -104,11 +144,6 @@ def test_a_file_left_by_a_killed_writer_can_be_queried(store):
         writer.execute("INSERT INTO studies (study) VALUES ('late')")
     assert store.path.with_name("results.duckdb.wal").exists()
     assert query(store.path, "SELECT study FROM studies", "csv") == "study\r\nlate"
-
-
-def test_no_results_yet(tmp_path):
-    with pytest.raises(UsageError, match="does not exist; run `reporter run STUDY` first"):
-        query(tmp_path / "results.duckdb", ONE)
 
 
 def test_parquet_keeps_types_and_writes_one_file_alone(filled, tmp_path):
@@ -146,17 +181,3 @@ def test_no_code_of_the_current_folder_runs(filled, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     sandbox._end()
     assert answers(filled) and not (tmp_path / "ran").exists()
-
-
-def test_too_little_memory_to_begin_with_has_its_own_message():
-    code = """
-import sys
-from reporter.store import sandbox
-def refused(): raise MemoryError
-sandbox._limit_memory = refused
-sandbox.answer_questions(int(sys.argv[1]))
-"""
-    ours, theirs = Pipe()
-    command = [sys.executable, "-c", code, str(theirs.fileno())]
-    subprocess.run(command, check=True, pass_fds=[theirs.fileno()])
-    assert b"out of memory" in ours.recv_bytes()

@@ -4,8 +4,9 @@ import subprocess
 
 import duckdb
 import pytest
-from store.conftest import records
+from store.conftest import cell, numbers, records
 
+from reporter.app.docs.reference import described, table_page
 from reporter.core.errors import ReporterError
 from reporter.store import Store, query
 from reporter.store.schema import SCHEMA_VERSION, tables
@@ -18,8 +19,12 @@ def alter(path, *statements):
             connection.execute(statement)
 
 
-def test_every_table_and_column_is_made_with_its_comment(fresh):
-    fresh.put("studies", ["study"], {"study": "s"})
+def test_a_new_file_is_small_and_describes_every_table_and_column(fresh):
+    fresh.commit_cell(cell(), numbers())
+    assert [file.name for file in fresh.path.parent.iterdir()] == ["results.duckdb"]
+    assert fresh.path.stat().st_size < 600_000  # of which the names and comments of all tables are nearly everything
+    ((options,),) = records(fresh, "SELECT tags FROM duckdb_databases() WHERE path IS NOT NULL")
+    assert options["storage_version"] == "v1.4.0+", "which older clients open"
     found = records(fresh, "SELECT table_name, comment FROM duckdb_tables()")
     assert dict(found) == {name: table.comment for name, table in tables().items()}
     views = records(fresh, "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal")
@@ -34,15 +39,28 @@ def test_every_table_and_column_is_made_with_its_comment(fresh):
     assert all(comment and comment.strip() for *_, comment in [*found, *expected])
 
 
-def test_a_small_study_is_a_small_file_that_older_clients_open(fresh, cell, numbers):
-    fresh.commit_cell(cell(), numbers())
-    assert fresh.path.stat().st_size < 600_000  # of which the names and comments of all tables are nearly everything
-    ((options,),) = records(fresh, "SELECT tags FROM duckdb_databases() WHERE path IS NOT NULL")
-    assert options["storage_version"] == "v1.4.0+"
-    assert [file.name for file in fresh.path.parent.iterdir()] == ["results.duckdb"]
+def test_views_leave_out_what_is_no_profile_and_every_table_is_described(store):
+    """A model at two checkpoints under two views, and its null baseline, with states after the final norm."""
+    store.put("studies", ["study"], {"study": "s", "views": ["words", "all"]})
+    for model, checkpoint, step in (("bert", "step-5", 5), ("bert", "step-40", 40), ("noise", "final", None)):
+        row = {"study": "s", "model": model, "checkpoint": checkpoint, "step": step, "position": 1 + (step == 40)}
+        row |= {"base": "bert", "baseline": "random-init"} if model == "noise" else {}
+        store.put("models", ["study", "model", "checkpoint"], row | {"is_last": step != 5})
+        rows = [row for view in ("words", "all") for row in numbers(view=view, step=step)]
+        rows += numbers(site="final", layer=4)[:1] + numbers(site=None, layer=None, depth=None)[:1]
+        store.commit_cell(cell(model=model, checkpoint=checkpoint), rows)
+    found = store.frame("SELECT model, checkpoint, view, site, layer FROM layers")
+    assert len(found) == 2 * 2 * 5 and set(found["model"]) == {"bert"} and set(found["site"]) == {"embedding", "block"}
+    found = store.frame("SELECT checkpoint, view, layer, value FROM profiles ORDER BY layer")
+    assert found.values.tolist() == [["step-40", "words", layer, pytest.approx(0.1 * layer)] for layer in range(5)]
+    alter(store.path, "CREATE TABLE peaks (height DOUBLE)", "COMMENT ON COLUMN peaks.height IS 'how high'")
+    found = described(store.path)  # what `reporter sql --tables` prints, a plug-in's table among it
+    assert found["layer_metrics"].name == "layer_metrics (36 rows)" and found["sinks"].name == "sinks (0 rows)"
+    page = table_page(found["peaks"])
+    assert page.splitlines()[0] == "peaks (0 rows)" and "height DOUBLE: how high" in page
 
 
-def test_a_file_of_another_version_is_refused_and_left_as_it_is(store, cell, numbers):
+def test_a_file_of_another_version_is_refused_and_left_as_it_is(store):
     store.commit_cell(cell(), numbers())
     for version, what_to_do in ((SCHEMA_VERSION - 1, "move it away and run the study again"), (99, "upgrade reporter")):
         alter(store.path, f"UPDATE schema_version SET version = {version}, reporter = '9.9'")
@@ -58,12 +76,14 @@ def test_a_file_of_another_version_is_refused_and_left_as_it_is(store, cell, num
         assert store.path.read_bytes() == before
 
 
-def test_a_write_adds_what_a_new_plug_in_brings(store, cell, numbers):
-    store.commit_cell(cell(), numbers())
-    alter(store.path, "ALTER TABLE massive_activations DROP COLUMN value", "DROP TABLE outlier_dimensions")
-    store.commit_cell(cell(study="t"), numbers())
-    assert store.frame("SELECT value FROM massive_activations").empty
-    assert store.frame("FROM outlier_dimensions").empty
+def test_a_write_adds_what_a_new_plug_in_brings_and_says_once_where_numbers_are_lost(store, caplog):
+    store.commit_cell(cell(metric="outliers"), numbers(statistic="kurtosis"))
+    alter(store.path, "ALTER TABLE massive_activations DROP COLUMN value", "DROP TABLE sinks")
+    for study in ("t", "u"):
+        store.commit_cell(cell(study=study), numbers())
+    assert store.frame("SELECT value FROM massive_activations").empty and store.frame("FROM sinks").empty
+    (said,) = caplog.messages
+    assert said.startswith("results.duckdb has no table sinks") and "STUDY --only outliers --force`" in said
 
 
 @pytest.mark.parametrize(
@@ -74,7 +94,7 @@ def test_a_write_adds_what_a_new_plug_in_brings(store, cell, numbers):
         ("ALTER TABLE cells DROP COLUMN status", "column status of table cells"),
     ],
 )
-def test_a_file_that_somebody_changed_is_refused_in_one_line(store, cell, numbers, statement, said):
+def test_a_file_that_somebody_changed_is_refused_in_one_line(store, statement, said):
     store.commit_cell(cell(), numbers())
     alter(store.path, statement)
     with pytest.raises(ReporterError, match=f"{said} is missing; restore it from a backup, or move it away"):
@@ -84,7 +104,7 @@ def test_a_file_that_somebody_changed_is_refused_in_one_line(store, cell, number
 
 
 @pytest.mark.parametrize("place", [0.02, 0.3, 0.6, 0.9])
-def test_a_flipped_byte_is_found_or_changes_nothing(store, cell, numbers, place):
+def test_a_flipped_byte_is_found_or_changes_nothing(store, place):
     store.commit_cell(cell(), numbers())
     read = "SELECT * FROM layer_metrics ORDER BY ALL"
     whole = store.frame(read)
@@ -97,18 +117,7 @@ def test_a_flipped_byte_is_found_or_changes_nothing(store, cell, numbers, place)
         assert "is damaged (" in str(error) and "move it away and run the study again" in str(error)
 
 
-def test_a_table_of_a_metric_that_somebody_dropped_is_said_to_be_empty(store, cell, numbers, caplog):
-    store.commit_cell(cell(metric="outliers"), numbers(statistic="kurtosis"))
-    store.commit_cell(cell(metric="motion"), numbers())
-    alter(store.path, "DROP TABLE sinks")
-    store.commit_cell(cell(metric="motion", corpus="other"), numbers())
-    store.commit_cell(cell(metric="motion", corpus="third"), numbers())
-    said = [record.message for record in caplog.records]
-    assert len(said) == 1 and said[0].startswith("results.duckdb has no table sinks")
-    assert "`reporter run STUDY --only outliers --force`" in said[0]
-
-
-def test_a_file_system_without_hard_links_will_do(fresh, cell, numbers, monkeypatch):
+def test_a_file_system_without_hard_links_will_do(fresh, monkeypatch):
     def refuse(*_):
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
@@ -120,7 +129,7 @@ def test_a_file_system_without_hard_links_will_do(fresh, cell, numbers, monkeypa
     assert fresh.path.stat() == before and len(fresh.cells("s")) == 1
 
 
-def test_a_database_without_tables_is_filled(fresh, cell, numbers):
+def test_a_database_without_tables_is_filled(fresh):
     fresh.path.parent.mkdir()
     alter(fresh.path, "SELECT 1")
     assert fresh.cells("s") == {}
@@ -128,32 +137,26 @@ def test_a_database_without_tables_is_filled(fresh, cell, numbers):
     assert len(fresh.cells("s")) == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
+def test_a_file_that_is_no_results_is_refused_and_left_alone(fresh):
+    fresh.path.parent.mkdir()
+    for content, says in (
         ("CREATE TABLE cells (a INTEGER)", "tables of another program; choose another folder"),
         ("CREATE TABLE schema_version (a TEXT)", "tables of another program; choose another folder"),
         (b"", "is not a DuckDB database; move it away"),
         (b"not a database " * 1000, "is not a DuckDB database; move it away"),
-    ],
-)
-def test_a_file_that_is_no_results_is_refused_and_left_alone(fresh, cell, content, says):
-    fresh.path.parent.mkdir()
-    alter(fresh.path, content) if isinstance(content, str) else fresh.path.write_bytes(content)
-    before = fresh.path.read_bytes()
-    for use in (lambda: fresh.commit_cell(cell()), lambda: fresh.cells("s")):
-        with pytest.raises(ReporterError, match=says):
-            use()
-    assert fresh.path.read_bytes() == before
-
-
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path, cell):
-    (tmp_path / "results").write_text("a file")
+    ):
+        fresh.path.unlink(missing_ok=True)
+        alter(fresh.path, content) if isinstance(content, str) else fresh.path.write_bytes(content)
+        before = fresh.path.read_bytes()
+        for use in (lambda: fresh.commit_cell(cell()), lambda: fresh.cells("s")):
+            with pytest.raises(ReporterError, match=says):
+                use()
+        assert fresh.path.read_bytes() == before
     with pytest.raises(ReporterError, match=r"results\.duckdb cannot be written"):
-        Store(tmp_path / "results" / "results.duckdb").commit_cell(cell())
+        Store(fresh.path / "results.duckdb").commit_cell(cell())
 
 
-def test_a_full_disk_is_one_sentence_and_what_was_there_stays(tmp_path, cell, numbers):
+def test_a_full_disk_is_one_sentence_and_what_was_there_stays(tmp_path):
     small = tmp_path / "small"
     small.mkdir()
     if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", small], check=False).returncode:
