@@ -1,9 +1,49 @@
+"""Whatever happens to a study, a user gets lines, never a traceback."""
+
+from copy import deepcopy
+from functools import reduce
+from operator import getitem
+
 import pytest
-from hypothesis import given
+import yaml
+from faults.inputs import SHORT, wrong
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reporter.core.errors import ReporterError, bounded, describe, first_line, library_error
+from reporter.runs.studies import offer
 from reporter.spec.problems import Problem, show, show_location
+
+WORDS = st.sampled_from(["hub", "path", "recipe", "texts", "file", "generate", "all", "study", "models", "is", "[key]"])
+NUMBERS = st.none() | st.booleans() | st.integers(-3, 10**20) | st.floats()
+VALUES = st.recursive(
+    NUMBERS | WORDS | st.text(max_size=5) | st.sampled_from(["{message}", "[red]x[/red]", "~nobody/x", "\n", "\x00"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS | st.text(max_size=4), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def containers(value, path=()):
+    """Yield the path of each mapping and list in a study."""
+    if isinstance(value, dict | list):
+        yield path
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from containers(inner, (*path, key))
+
+
+STUDIES = [yaml.safe_load(text) for text in SHORT]
+PLACES = [(study, path) for study in STUDIES for path in containers(study)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(place=st.sampled_from(PLACES), data=st.data(), new=VALUES)
+def test_any_value_and_any_key_in_any_place(tmp_path_factory, place, data, new):
+    study, path = deepcopy(place[0]), place[1]
+    here = reduce(getitem, path, study)
+    keys = st.sampled_from([*here]) if isinstance(here, dict) else st.integers(0, len(here) - 1)
+    here[data.draw(keys | WORDS if isinstance(here, dict) else keys)] = new
+    text = yaml.safe_dump(study, sort_keys=False)
+    assert wrong(text, tmp_path_factory.getbasetemp() / "study.yaml", offer()) == ""
 
 
 @given(st.text(), st.text(), st.text())
