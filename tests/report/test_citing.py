@@ -36,15 +36,9 @@ def test_a_pass_has_the_tokens_of_one_model_and_not_those_of_a_pair():
     """A cell that compares two models counts the tokens of both."""
     last = {"checkpoint": "final", "is_last": True, "baseline": None, "max_tokens": 128}
     cell = {"checkpoint": "final", "corpus": "wiki", "status": "done", "texts": 80, "cut_texts": 3, "inputs": None}
-    contents = SimpleNamespace(
-        models=[last | {"model": "minilm"}, last | {"model": "smollm"}],
-        corpora=[{"corpus": "wiki"}],
-        cells=[
-            cell | {"model": model, "tokens": tokens}
-            for model, tokens in (("minilm", 12672), ("minilm | smollm", 25103), ("smollm", 12431))
-        ],
-    )
-    assert {reading.model: reading.tokens for reading in citing.read_passes(contents)["wiki"]} == {
-        "minilm": 12672,
-        "smollm": 12431,
-    }
+    tokens = {"minilm": 12672, "minilm | smollm": 25103, "smollm": 12431}
+    cells = [cell | {"model": model, "tokens": count} for model, count in tokens.items()]
+    models = [last | {"model": "minilm"}, last | {"model": "smollm"}]
+    contents = SimpleNamespace(models=models, corpora=[{"corpus": "wiki"}], cells=cells)
+    passes = {reading.model: reading.tokens for reading in citing.read_passes(contents)["wiki"]}
+    assert passes == {"minilm": 12672, "smollm": 12431}

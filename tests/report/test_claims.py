@@ -22,8 +22,7 @@ def test_claims_are_counted_on_their_page_and_named_on_the_first(reports, whole,
     strip = part_of(read(reports / "whole" / "index.html"), 'id="verdicts"', "</section>")
     assert strip.count("<li>") == 5 and 'href="claims.html#claim-bert-rate"' in strip
     assert tally in section and "Holm-corrected verdicts for 4 claims" in section
-    cards = read(reports / "index.html").split("<article")[1:]
-    assert [tally in text_of(card) for card in cards if "5 claims" in text_of(card)] == [True]
+    assert text_of(read(reports / "index.html")).count(tally) == 1
     assert "claim" not in torn and not (reports / "made-up" / "data" / "claims.csv").exists()
     assert len(rows_of(read(reports / "whole" / "data" / "claims.csv"))) == 10
 
@@ -41,7 +40,6 @@ def test_our_number_stands_beside_the_papers(whole):
     assert label in claim(whole, "bert-rate")
     assert whole.count("Model by model:") == 1 and re.search(r"gpt2 .*> −0\.075", rate)
     assert "Without the correction for the number of claims: supported" in text_of(claim(whole, "frequent-first"))
-    assert "svg" not in claim(whole, "loss-falls"), "there is nothing to draw"
 
 
 def test_evidence_is_laid_out_in_an_order_for_reading(whole):
@@ -55,16 +53,12 @@ def test_evidence_is_laid_out_in_an_order_for_reading(whole):
 
 
 def test_flips_are_told_with_the_claim_and_in_the_grid(whole):
-    bulge, lower, text = (
-        text_of(claim(whole, "decoders-bulge")),
-        text_of(claim(whole, "encoders-lower")),
-        text_of(whole),
-    )
+    bulge, lower = (text_of(claim(whole, name)) for name in ("decoders-bulge", "encoders-lower"))
     assert "✗ refuted without sinks" in bulge
     assert "It also holds for the null baseline random-init" in bulge
     assert "without sinks" not in lower and "null baseline" not in lower, "one that differs is as it should"
-    assert "2 claims were also tested on other token sets or null baselines: 1 verdict depends on the token set" in text
-    assert "1 claim also holds for a null baseline" in text
+    tested = "2 claims were also tested on other token sets or null baselines: 1 verdict depends on the token set"
+    assert tested in text_of(whole) and "1 claim also holds for a null baseline" in text_of(whole)
     (table,) = re.findall(r'<table class="flips">.*?</table>', whole, re.DOTALL)
     assert [text_of(row) for row in table.split("<tr>")[1:]] == [
         "Claim all tokens with added tokens without sinks all tokens random-init",
@@ -79,7 +73,6 @@ def test_flips_are_told_with_the_claim_and_in_the_grid(whole):
     [
         ((0.25, 0.75, False), [(0.25, 0.75)]),
         ((0.5, None, False), [(0.5, inf)]),
-        ((None, 1e-5, False), [(-inf, 1e-5)]),
         ((-0.05, 0.05, True), [(-inf, -0.05), (0.05, inf)]),
         ((None, None, None), []),
     ],
@@ -94,12 +87,8 @@ def test_bounds_are_drawn_to_scale(holds, expected):
     assert all(0 < place < WIDTH for place in (value, paper, *interval, *(tick["x"] for tick in plot["ticks"])))
 
 
-@pytest.mark.parametrize("more", [{}, {"value": 0.4}, {"value": 3.0, "holds_low": 3.0}])
-def test_a_number_that_stands_alone_is_not_drawn(more):
-    assert interval_plot(NOTHING | more, "> 3") is None
-
-
-def test_evidence_of_any_kind_is_shown_with_a_true_minus():
+def test_evidence_of_any_kind_is_written_for_readers():
+    assert interval_plot(NOTHING | {"value": 3.0, "holds_low": 3.0}, "> 3") is None, "a number alone is not drawn"
     evidence = {"evidence": "none", "parts": [{"name": i} for i in range(MOST + 5)], "notes": "one", "nothing": None}
     says = "without sinks: -0.0384 becomes -.06, p < 1e-12"
     evidence |= {"made_up": [1, True, {"a_b": None}], "reason": "-2 in 2024-26"}
@@ -107,6 +96,10 @@ def test_evidence_of_any_kind_is_shown_with_a_true_minus():
     assert found["facts"] == [("made up", "1, yes, a b: –"), ("evidence", "none")]
     assert (found["notes"], found["reason"], found["tables"][0]["more"]) == (["one"], "−2 in 2024-26", 5)
     assert found["views"] == ["without sinks: −0.0384 becomes −.06, p < 1e-12"]
+    effect = {"a": "decoders", "b": "encoders", "mean_a": 0.822, "mean_b": -0.07, "n_a": 1, "n_b": 2, "g": None}
+    found = evidence_of({"effect": effect, "parts": [{"name": "first", "value": 0.6, "p_holds": 0.0, "p_fails": 0.2}]})
+    assert found["facts"] == [("effect", "decoders 0.822 (n = 1), encoders −0.07 (n = 2)")]
+    assert [table["rows"] for table in found["tables"]] == [[("first", "0.6", "< 1e-12", "0.2")]]
 
 
 def test_no_column_of_the_evidence_mixes_two_statistics():
@@ -117,8 +110,6 @@ def test_no_column_of_the_evidence_mixes_two_statistics():
     first, second = evidence_of({"evidence": rows(*names, *names)})["tables"]
     assert first["label"].endswith(": middle minus first") and [row[0] for row in first["rows"]] == ["0", "2"]
     assert second["label"].endswith(": middle minus last") and [row[0] for row in second["rows"]] == ["1", "3"]
-    (mixed,) = evidence_of({"evidence": rows(*(f"layer {i} minus the first" for i in range(5)))})["tables"]
-    assert [name for name, _ in mixed["columns"]] == ["model", "statistic", "value"], "each says what its value is"
 
 
 def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(written, tmp_path):
@@ -126,10 +117,9 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(written, tmp_pa
     single = {"metrics": ["motion.step_cosine"], "models": ["bert", "gpt2"], "corpora": ["nested"], "tested": 1}
     both = {"metrics": list(titles), "statistic": f"correlation of {' and '.join(titles)} over layers"}
     row = NOTHING | {"reading": 1, "says": "It is so.", "verdict": "supported", "value": 0.4, "kind": "value"}
-    one = row | {"claim": "one", "number": 1, "view": "all", "detail": single, "ci_low": 0.3, "ci_high": 0.5}
-    two = row | {"claim": "two", "number": 2, "detail": both}
-    store = fill(tmp_path / "results.duckdb", **SMALL | {"models": MODELS[:3]})
-    store.replace("claims", "made-up", [one, two])
+    rows = [row | {"claim": "one", "number": 1, "view": "all", "detail": single, "ci_low": 0.3, "ci_high": 0.5}]
+    rows += [row | {"claim": "two", "number": 2, "detail": both}]
+    fill(tmp_path / "results.duckdb", **SMALL | {"models": MODELS[:3]}).replace("claims", "made-up", rows)
     html = written()
     one, two = claim(html, "one"), claim(html, "two")
     about = "It is so. motion.step_cosine bert, gpt2 nested with added tokens See the figure not registered"
@@ -137,12 +127,3 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(written, tmp_pa
     assert 'href="layers.html?figure=motion.step_cosine&amp;view=all"' in one
     assert re.findall(r'<a href="layers.html\?figure=([^"&]+)">See “([^”]+)”</a>', two) == list(titles.items())
     assert "✓ supported no interval" in text_of(two)
-    assert f"correlation of {' and '.join(titles.values())} over layers" in text_of(two)
-
-
-def test_two_sides_and_a_p_of_0_are_written_for_readers():
-    effect = {"a": "decoders", "b": "encoders", "mean_a": 0.822, "mean_b": -0.07, "n_a": 1, "n_b": 2, "g": None}
-    found = evidence_of({"effect": effect, "parts": [{"name": "first", "value": 0.6, "p_holds": 0.0, "p_fails": 0.2}]})
-    assert found["facts"] == [("effect", "decoders 0.822 (n = 1), encoders −0.07 (n = 2)")]
-    assert evidence_of({"effect": effect | {"g": 1.5}})["facts"][0][1].endswith("; Hedges' g 1.5")
-    assert [table["rows"] for table in found["tables"]] == [[("first", "0.6", "< 1e-12", "0.2")]]

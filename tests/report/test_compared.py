@@ -19,12 +19,9 @@ def test_roles_of_two_models_have_an_interval_over_texts(written, tmp_path):
     store = fill(tmp_path / "results.duckdb", **SMALL | {"models": MODELS, "corpora": ("a", "b")})
     write_over_models(store, "made-up")
     written()
-    rows = [
-        row
-        for row in rows_of(read(tmp_path / "made-up" / "data" / "compared.csv"))
-        if [row[name] for name in ("statistic", "corpus", "view", "role")]
-        == ["motion.step_cosine", "a", "all", "decoder"]
-    ]
+    columns, wanted = ("statistic", "corpus", "view", "role"), ("motion.step_cosine", "a", "all", "decoder")
+    table = rows_of(read(tmp_path / "made-up" / "data" / "compared.csv"))
+    rows = [row for row in table if tuple(row[name] for name in columns) == wanted]
     own, (role,) = [row for row in rows if row["model"]], [row for row in rows if not row["model"]]
     assert role["models"] == "2" == str(len(own))
     frame = store.frame(
@@ -53,15 +50,12 @@ def test_a_small_profile_is_drawn_to_scale():
 
 
 def test_the_same_warning_is_told_once():
-    def warned(*pairs):
-        return [ModelRow(name, {"warning": warning}, []) for name, warning in pairs]
-
     loss = "its loss is {} and {} is the entropy of gpt2"
-    rows = warned(("a", loss.format(5.57, 4.8)), ("b", loss.format(4.61, 4.8)), ("c", "has 3 layers"), ("d", None))
-    assert warnings(rows) == [
-        ("its loss is 4.61 to 5.57 and 4.8 is the entropy of gpt2", ["a", "b"]),
-        ("has 3 layers", ["c"]),
-    ]
+    said = {"a": loss.format(5.57, 4.8), "b": loss.format(4.61, 4.8), "c": "has 3 layers", "d": None}
+    found = warnings([ModelRow(name, {"warning": warning}, []) for name, warning in said.items()])
+    assert found == [("its loss is 4.61 to 5.57 and 4.8 is the entropy of gpt2", ["a", "b"]), ("has 3 layers", ["c"])]
     cells = [{"model": "a", "warning": "unknown tokens"}, {"model": "a", "warning": "unknown tokens\nread in windows"}]
-    each = [("has 3 layers", ["a"]), ("unknown tokens", ["a"]), ("read in windows", ["a"])]
-    assert warnings(warned(("a", "has 3 layers")), cells) == each
+    assert warnings([ModelRow("a", {"warning": None}, [])], cells) == [
+        ("unknown tokens", ["a"]),
+        ("read in windows", ["a"]),
+    ]

@@ -1,7 +1,5 @@
 """What a page leaves out of a study of very many numbers: it says so, and its own SQL gives what it shows."""
 
-from functools import partial
-
 import duckdb
 import pandas as pd
 import pytest
@@ -59,25 +57,16 @@ def test_views_of_the_numbers_are_downsampled_and_tables_with_their_schema_are_n
     monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 60)
     every = len(read("SELECT * FROM layer_metrics"))
     read("CREATE OR REPLACE VIEW profiles AS SELECT * FROM layer_metrics")
-    own, sampled = chart(""), Sampling("'s'")
-    sql, kept = sampled.apply("SELECT model, layer, value FROM profiles", own, read)
-    assert len(read(sql)) < every / 2 and "one layer in" in kept
-    for query in (
-        "SELECT model, layer, value FROM main.layer_metrics",
-        "WITH layer_metrics AS (FROM main.layer_metrics) SELECT model, layer, value FROM layer_metrics",
-    ):
-        sql, kept = sampled.apply(query, own, read)
-        assert len(read(sql)) == every and not kept
+    for table in ("profiles", "main.layer_metrics"):
+        sql, kept = Sampling("'s'").apply(f"SELECT model, layer, value FROM {table}", chart(""), read)
+        thinned = table == "profiles"
+        assert (len(read(sql)) < every / 2) == ("one layer in" in kept) == bool(kept) == thinned, table
 
 
-def test_steps_are_spread_over_their_logarithm_between_the_first_and_the_last():
+def test_steps_are_spread_over_their_logarithm_and_a_study_of_few_numbers_is_shown_whole(read):
     assert spread(range(1001), 4) == (0, 9, 99, 1000)  # 1 + step: 1, 10, 100, 1001
     assert spread([5, 7], 4) == (5, 7)
-
-
-def test_a_study_of_few_numbers_is_shown_whole(read):
-    assert downsampling.sampling(read, "s", STEPS) is None
-    assert rows(read, chart(PROFILE)).kept == ""
+    assert downsampling.sampling(read, "s", STEPS) is None and rows(read, chart(PROFILE)).kept == ""
 
 
 def test_checkpoints_are_left_out_but_for_each_models_last(read, monkeypatch):
@@ -89,10 +78,8 @@ def test_checkpoints_are_left_out_but_for_each_models_last(read, monkeypatch):
     there = whole.frame["step"].isin([0, 1000]) | whole.frame["step"].isna() | last
     pd.testing.assert_frame_equal(own.frame, whole.frame[there].reset_index(drop=True))  # in the same order
     assert own.kept == "the checkpoints at 2 of 5 steps, and each model's last"
-    assert all(
-        thin.shows(None if step != step else step, (model, step) == ("c", 10)) == kept
-        for model, step, kept in zip(whole.frame["model"], whole.frame["step"].astype(float), there, strict=True)
-    ), "the slider stops where there are rows"
+    stops = [(0, False), (10, True), (10, False), (None, True), (1000, True)]
+    assert [thin.shows(*stop) for stop in stops] == [True, True, False, True, True], "the slider stops at what is there"
 
 
 @pytest.mark.parametrize(("most", "layers"), [(600, set(range(0, 13, 2))), (60, {0, 5, 10, 12})])
@@ -106,32 +93,27 @@ def test_layers_are_left_out_of_what_is_still_too_large_but_for_the_last_block(r
     assert set(both["_merge"]) == {"both"}, "no number is another one"
 
 
-OF_A_PLUG_IN = {
-    "lower case": "select model, step, layer, value from layer_metrics where study = $study order by all;",
-    "a table called kept": "WITH kept AS (SELECT * FROM layer_metrics WHERE study = $study)\n"
-    "SELECT model, step, layer, value FROM kept ORDER BY ALL",
-    "a table called like the one it reads": "with layer_metrics as (from layer_metrics where study = $study)\n"
+OF_A_PLUG_IN = (
+    "with layer_metrics as (from layer_metrics where study = $study)\n"
     "select model, step, layer, value from layer_metrics order by all -- of all layers",
-    "FROM first": 'FROM "layer_metrics" SELECT model, step, layer, value WHERE study = $study ORDER BY ALL',
-}
+    'FROM "layer_metrics" SELECT model, step, layer, value WHERE study = $study ORDER BY ALL;',
+)
 
 
-@pytest.mark.parametrize("sql", OF_A_PLUG_IN.values(), ids=OF_A_PLUG_IN)
+@pytest.mark.parametrize("sql", OF_A_PLUG_IN, ids=["a table called like the one it reads", "FROM first"])
 @pytest.mark.parametrize("kind", ["profile", "training"])
 def test_queries_of_plug_ins_are_thinned_however_they_are_written(read, monkeypatch, sql, kind):
     monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 50)
-    own = chart(sql, kind=kind)
-    whole, fewer = (rows(read, own, thin) for thin in (None, TWO_STEPS))
+    whole, fewer = (rows(read, chart(sql, kind=kind), thin) for thin in (None, TWO_STEPS))
     assert (len(whole.frame), len(fewer.frame)) == (14 * 13, 7 * (4 if kind == "training" else 7))
     assert "the checkpoints at 2 of 5 steps" in fewer.kept and "one layer in" in fewer.kept
-    keys = ["model", "step", "layer"]
-    pd.testing.assert_frame_equal(fewer.frame, whole.frame.merge(fewer.frame[keys]), check_dtype=False)
+    own = whole.frame.merge(fewer.frame[["model", "step", "layer"]])
+    pd.testing.assert_frame_equal(fewer.frame, own, check_dtype=False)
 
 
 def test_a_mean_over_training_is_over_all_layers(read, monkeypatch):
     monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 60)
-    of_training = partial(rows, read, chart(TRAINING, kind="training"))
-    whole, own = of_training(), of_training(Sampling("'s'"))
+    whole, own = (rows(read, chart(TRAINING, kind="training"), thin) for thin in (None, Sampling("'s'")))
     there = whole.frame["layer"].isna() | (whole.frame["layer"] % 5 == 0) | (whole.frame["layer"] == 12)
     assert 0 < there.sum() < len(there) and own.kept.startswith("the mean over all layers, and one layer in 5")
     pd.testing.assert_frame_equal(own.frame, whole.frame[there].reset_index(drop=True))

@@ -6,14 +6,16 @@ import struct
 import subprocess
 import xml.etree.ElementTree as ET
 
+import numpy as np
+import pandas as pd
 import pytest
 from report.made_up import MODELS, fill
 from report.reading import read, rows_of
 
-from reporter.charts.picture import Size
 from reporter.core.errors import UsageError
 from reporter.report import export as writing
 from reporter.report.export import Wanted, export
+from reporter.store import Store
 
 SVG = "{http://www.w3.org/2000/svg}"
 ONE = "anisotropy.top_variance_share"
@@ -80,21 +82,20 @@ def test_a_figure_is_as_wide_as_was_asked_for_in_every_format(narrow):
     assert per_metre == pytest.approx(300 / 0.0254, abs=1)
 
 
-@pytest.mark.parametrize(("folder", "font", "width"), [("narrow", 7, 85), ("wide", 8, 170)])
-def test_labels_are_as_high_as_was_asked_for(request, folder, font, width):
-    root = ET.parse(request.getfixturevalue(folder) / FIGURE).getroot()
-    across = float(root.get("viewBox").split()[2])
-    labels = [text for text in root.iter(f"{SVG}text") if re.fullmatch(r"0\.\d+", "".join(text.itertext()))]
-    assert labels and {text.get("font-size") for text in labels} == {"11px"}
-    assert 11 * width / across == pytest.approx(font * 25.4 / 72, rel=1e-4)
+def test_labels_are_as_high_as_was_asked_for(narrow, wide):
+    for folder, font, width in ((narrow, 7, 85), (wide, 8, 170)):
+        root = ET.parse(folder / FIGURE).getroot()
+        across = float(root.get("viewBox").split()[2])
+        labels = [text for text in root.iter(f"{SVG}text") if re.fullmatch(r"0\.\d+", "".join(text.itertext()))]
+        assert labels and {text.get("font-size") for text in labels} == {"11px"}
+        assert 11 * width / across == pytest.approx(font * 25.4 / 72, rel=1e-4)
 
 
 def test_a_figure_says_everything(wide):
     words = texts(wide / FIGURE)
     assert re.search(r"Figure \d+\. Variance explained by the first principal component", words)
-    for part in ("bert", "gpt2", "relative depth", "without attention sinks", "n = ", "Study whole, reporter"):
-        assert part in words
-    assert "embedding" in words
+    parts = ("bert", "gpt2", "relative depth", "without attention sinks", "n = ", "Study whole, reporter", "embedding")
+    assert not [part for part in parts if part not in words]
 
 
 def test_a_bare_figure_leaves_its_words_to_latex(narrow):
@@ -109,13 +110,12 @@ def test_a_bare_figure_leaves_its_words_to_latex(narrow):
     assert not re.search(r"Axis:|Tokens:|baselines", tex), "no word of the page's controls"
 
 
-@pytest.mark.parametrize(("folder", "table"), [("narrow", r"\begin{table}"), ("wide", r"\begin{table*}")])
-def test_models_are_compared_in_a_table_of_estimates(request, folder, table):
-    tables = request.getfixturevalue(folder) / "tables"
-    tex = read(tables / "compared.tex")
-    assert tex.count(table) >= 1 and r"\label{tab:compared}" in tex and r"\toprule" in tex
-    assert re.search(r"& \d\.\d\d \\mbox{\[\d\.\d\d, \d\.\d\d\]}", tex) and not re.search(r"\d\.\d{5}", tex)
-    assert list(tables.glob("compared-*.tex")), "other token sets and corpora have files of their own"
+def test_models_are_compared_in_a_table_of_estimates(narrow, wide):
+    for folder, table in ((narrow, r"\begin{table}"), (wide, r"\begin{table*}")):
+        tex = read(folder / "tables" / "compared.tex")
+        assert table in tex and r"\label{tab:compared}" in tex and r"\toprule" in tex
+        assert re.search(r"& \d\.\d\d \\mbox{\[\d\.\d\d, \d\.\d\d\]}", tex) and not re.search(r"\d\.\d{5}", tex)
+        assert list(folder.glob("tables/compared-*.tex")), "other token sets and corpora have files of their own"
 
 
 def test_a_profile_is_a_table_by_layer_and_model(narrow):
@@ -126,11 +126,14 @@ def test_a_profile_is_a_table_by_layer_and_model(narrow):
     assert r"\begin{table}" in read(narrow / "tables/anisotropy-top_variance_share.tex")
 
 
-def test_rows_of_a_figure_are_those_of_the_choice(wide):
-    rows = rows_of(read(wide / "tables/anisotropy-top_variance_share.csv"))
-    assert rows and {row["view"] for row in rows} == {"no-sinks"}
-    checkpoints = {(row["model"], row["checkpoint"]) for row in rows}
-    assert len(checkpoints) == len({model for model, _ in checkpoints}) == 6
+def test_rows_of_a_figure_are_the_numbers_of_the_database_that_were_chosen(wide, drawn):
+    rows = pd.read_csv(wide / "tables/anisotropy-top_variance_share.csv")
+    stored = Store(drawn[0] / "results.duckdb").frame("SELECT * FROM layer_metrics WHERE view = 'no-sinks'")
+    both = rows.merge(stored, on=["model", "checkpoint", "corpus", "view", "statistic", "site", "layer"])
+    assert len(both) == len(rows) > 0
+    for name in ("value", "ci_low", "ci_high"):
+        np.testing.assert_allclose(both[f"{name}_x"], both[f"{name}_y"].astype(float), rtol=1e-9)
+    assert len(rows.groupby("model")) == len(rows.groupby(["model", "checkpoint"])) == 6
 
 
 def test_every_kind_of_figure_can_be_drawn(wide, reports, tmp_path):
@@ -158,9 +161,7 @@ def test_names_cannot_write_into_a_figure(torn, tmp_path):
         ("whole", Wanted(("journeys",)), "token trajectories are not exported; open their page"),
         ("whole", Wanted(formats=("gif",)), "formats: svg, pdf, png"),
         ("whole", Wanted(width=3), "the width must be between 30 and 600"),
-        ("whole", Wanted(font_size=400), "the font size must be between 3 and 40"),
         ("whole", Wanted(choose={"view": "wrods"}), "did you mean 'words'"),
-        ("whole", Wanted(choose={"veiw": "words"}), "did you mean 'view'"),
         ("whole", Wanted(choose={"layer": "x"}), "expected a whole number"),
         ("whloe", Wanted(), "did you mean 'whole'"),
     ],
@@ -183,13 +184,11 @@ def test_methods_and_references(narrow):
     models = read(narrow / "tables" / "models.md").splitlines()
     assert len(models) == len(set(models)) and "checkpoint" not in models[0], "a model of two checkpoints stands once"
     assert {row["checkpoint"] for row in rows_of(read(narrow / "tables" / "models.csv"))} > {"final"}, "the CSV has all"
-    header, *rows = read(narrow / "tables" / "compared.csv").splitlines()
-    assert header.startswith("statistic,corpus,view,role,model") and len(rows) > 10
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("pdflatex") and shutil.which("bibtex")), reason="LaTeX is not here")
-@pytest.mark.parametrize(("study", "width"), [("whole", 85), ("whole", 170), ("torn", 85)])
+@pytest.mark.parametrize(("study", "width"), [("whole", 170), ("torn", 85)])
 def test_a_paper_of_two_columns_takes_everything(exported, torn, tmp_path, study, width):
     if study == "torn":
         export(study, torn, tmp_path, Wanted(("main",), ("pdf",), width=width))
@@ -197,11 +196,11 @@ def test_a_paper_of_two_columns_takes_everything(exported, torn, tmp_path, study
         tmp_path = exported("paper", "main", formats=("pdf",), width=width)
     tables = sorted(path.stem for path in (tmp_path / "tables").glob("*.tex"))
     assert {"models", "corpora"} <= set(tables)
-    lines = [r"\documentclass[twocolumn]{article}", r"\usepackage{graphicx,booktabs,array}", r"\extrafloats{200}"]
-    lines += [r"\begin{document}", r"\input{methods}\cite{report-" + study + "}", r"\input{figures}"]
-    lines += [rf"\input{{tables/{name}}}" for name in tables]
-    lines += [r"\bibliographystyle{plain}\bibliography{references}", r"\end{document}"]
-    (tmp_path / "paper.tex").write_text("\n".join(lines))
+    parts = [r"\documentclass[twocolumn]{article}\usepackage{graphicx,booktabs,array}\extrafloats{200}"]
+    parts += [r"\begin{document}\input{methods}\cite{report-" + study + r"}\input{figures}"]
+    parts += [rf"\input{{tables/{name}}}" for name in tables]
+    parts += [r"\bibliographystyle{plain}\bibliography{references}\end{document}"]
+    (tmp_path / "paper.tex").write_text("\n".join(parts))
     pdflatex = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper"]
     for command in (pdflatex, ["bibtex", "paper"], pdflatex, pdflatex):
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
@@ -209,8 +208,3 @@ def test_a_paper_of_two_columns_takes_everything(exported, torn, tmp_path, study
         assert command[0] != "bibtex" or "Warning" not in done.stdout
     assert "undefined" not in done.stdout
     assert all(float(points) < 2 for points in re.findall(r"Overfull .hbox \(([\d.]+)pt", done.stdout))
-
-
-def test_panels_stand_beside_each_other_where_there_is_room():
-    assert [Size(width, 8).columns(panels) for width, panels in ((170, 2), (85, 2), (170, 4))] == [2, 1, 2]  # not 3 + 1
-    assert Size(170, 8).panel(1) == pytest.approx(170 / 25.4 * 96 / Size(170, 8).scale)

@@ -1,13 +1,11 @@
 """What a study says under ``report``: figures and their order, parts left out, theme, style, templates of its own."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.report.look import keep_look, read_look
-from reporter.spec.study import ReportSpec
 
 FIGURES = r'<article class="figure card[^>]*id="figure-([^"]+)"'
 
@@ -58,18 +56,15 @@ def test_templates_of_its_own_build_on_the_reports_in_a_sandbox(written, tmp_pat
     assert "<footer>" not in written(""), "a study that no longer asks for them is written without"
 
 
-@pytest.mark.parametrize(
-    ("templates", "style", "says"),
-    [
-        ("gone", None, "report.templates: there is no folder"),
-        ("empty", None, "has no templates"),
-        (None, "gone.css", "report.style: there is no file"),
-    ],
-)
-def test_missing_templates_and_styles_are_usage_errors(tmp_path, templates, style, says):
+def test_missing_templates_and_styles_are_usage_errors(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match=says):
-        keep_look("s", templates and tmp_path / templates, style and tmp_path / style, tmp_path / "s")
+    for templates, style, says in (
+        (tmp_path / "gone", None, "report.templates: there is no folder"),
+        (tmp_path / "empty", None, "has no templates"),
+        (None, tmp_path / "gone.css", "report.style: there is no file"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            keep_look("s", templates, style, tmp_path / "s")
 
 
 @pytest.mark.parametrize(
@@ -78,16 +73,3 @@ def test_missing_templates_and_styles_are_usage_errors(tmp_path, templates, styl
 def test_what_cannot_be_read_changes_nothing(spec, tmp_path):
     look = read_look({"spec": spec}, tmp_path)
     assert (look.theme, look.style, look.templates, look.figures, look.hidden) == ("system", "", None, (), frozenset())
-
-
-def test_the_context_is_documented():
-    root = Path(__file__).resolve().parents[2]
-    page = (root / "reporter" / "app" / "docs" / "pages" / "extending.md").read_text("utf-8")
-    section = page.partition("## Change how a report looks")[2].partition("\n## ")[0]
-    names = set(re.findall(r"`(\w+)`", section.partition("Every page gets:")[2]))
-    code = (root / "reporter" / "report" / "site.py").read_text("utf-8")
-    parts = code.partition("def study_pages")[2].partition("\n    def page(")[0], code.partition("def common(")[2]
-    given = set(re.findall(r'^        "(\w+)": ', parts[0] + parts[1].partition("\n\n\n")[0], re.MULTILINE))
-    assert {"study", "contents", "scene"} <= given and given <= names
-    assert given | {"look", "build", "here", "page_title", "charts", "page"} == names - {"studies", "report"}
-    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) >= set(ReportSpec.model_fields)

@@ -16,7 +16,7 @@ from reporter.metrics.base import catalogue
 from reporter.report import contents, free_charts, render
 from reporter.report.site import _put
 from reporter.report.templating import folded, typeset
-from reporter.store import Store, query
+from reporter.store import query
 
 PAGES = ("whole/layers", "whole/claims", "whole/training", "made-up/layers", "explored/tokens")
 PAGES += ("exhibited/weights", "exhibited/texts")
@@ -27,9 +27,6 @@ def ids_of(path):
 
 
 def test_every_statistic_has_a_chart_with_its_definition_and_main_ones_are_followed_over_training(whole):
-    def shown(text):
-        return text_of(str(typeset(text)))
-
     text, figures, followed = text_of(whole), queries_of(whole), set()
     assert "could not be made" not in whole
     for metric in catalogue().values():
@@ -40,8 +37,8 @@ def test_every_statistic_has_a_chart_with_its_definition_and_main_ones_are_follo
             if statistic.per == "pair" or statistic.name in together or not statistic.charted:
                 continue  # drawn together with others
             assert f"{metric.name}.{statistic.name}" in figures
-            assert all(shown(part) in text for part in folded(statistic.definition))
-            assert not statistic.trap or shown(statistic.trap) in text
+            shown = (*folded(statistic.definition), statistic.trap)
+            assert all(text_of(str(typeset(part))) in text for part in shown)
             assert all(" ".join(source.citation.split()) in text for source in statistic.works)
     assert {name for name in figures if name.endswith(".training")} == followed != set()
     names = re.findall(r'id="figure-([^"]+)"', whole)
@@ -57,12 +54,10 @@ def test_the_sql_on_a_page_gives_the_rows_of_its_csv(reports, page):
     shown = {re.sub(r"'[^']*'", "", sql): name for name, sql in reversed(queries.items())}
     assert len(shown) > 1
     for name in shown.values():
-        frames = [
-            pd.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
-            for text in (query(reports / "results.duckdb", queries[name], "csv"), read(folder / "data" / f"{name}.csv"))
-        ]
-        assert len(frames[0]) > 0, name
-        pd.testing.assert_frame_equal(*frames, check_dtype=False, rtol=1e-12, obj=name)
+        texts = query(reports / "results.duckdb", queries[name], "csv"), read(folder / "data" / f"{name}.csv")
+        own, kept = (pd.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""]) for text in texts)
+        assert len(own) > 0, name
+        pd.testing.assert_frame_equal(own, kept, check_dtype=False, rtol=1e-12, obj=name)
 
 
 @pytest.mark.parametrize("page", ("index", *PAGES, "explored/index", "exhibited/index"))
@@ -84,7 +79,6 @@ def test_pages_of_a_study_name_each_other(reports):
     study, tokens = read(reports / "explored" / "index.html"), read(reports / "explored" / "tokens.html")
     assert '<a href="tokens.html">Tokens</a>' in study and '<a href="index.html">Overview</a>' in tokens
     assert '<a href="tokens.html" aria-current="page">Tokens</a>' in tokens
-    assert "No metric of a corpus has numbers" in study and "No numbers yet" not in study
     assert 'href="explored/tokens.html"' in read(reports / "index.html")
     names = re.findall(r'<a href="[^"]+"(?: aria-current="page")?>(\w+)</a>', read(reports / "whole" / "index.html"))
     assert names[:6] == ["Overview", "Layers", "Training", "Tokens", "Claims", "Method"]
@@ -92,11 +86,14 @@ def test_pages_of_a_study_name_each_other(reports):
 
 
 def test_no_page_and_no_part_holds_markup_of_a_name_or_a_token(reports, torn):
-    paths = [*reports.rglob("*.html"), *reports.glob("*/data/*.js")]
-    for text in map(read, paths):
+    for text in map(read, [*reports.rglob("*.html"), *reports.glob("*/data/*.js")]):
         assert HOSTILE not in text and "</script>alert" not in text and "<img src=x" not in text
     assert torn.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 5, "it is there, as text"
-    assert "\\u003cscript>alert(1)" in read(reports / "exhibited" / "data" / "static.points.0.js")
+    scripts = list(reports.glob("*/data/*.js"))
+    assert len({path.parent for path in scripts}) == 4
+    for path in scripts:  # numbers come as scripts beside the page
+        body = re.fullmatch(r"reporterPart\(\"([^\"]*)\",(.*)\);\n", read(path), re.DOTALL)
+        assert body and "<" not in body[2] and body[1] == path.stem and json.loads(body[2])
 
 
 def test_failures_and_last_warnings_are_told_before_the_charts(torn, written, tmp_path):
@@ -105,9 +102,8 @@ def test_failures_and_last_warnings_are_told_before_the_charts(torn, written, tm
     assert places == sorted(places) and "more than half are duplicates" in text
     assert re.search(r"\d+ of \d+ values missing", text)
     key = {"study": "made-up", "model": "gpt2", "checkpoint": "step600"}
-    fill(tmp_path / "results.duckdb", **SMALL | {"models": MODELS[:3]}).put(
-        "models", tuple(key), key | {"warning": "learned nothing <b>"}
-    )
+    store = fill(tmp_path / "results.duckdb", **SMALL | {"models": MODELS[:3]})
+    store.put("models", tuple(key), key | {"warning": "learned nothing <b>"})
     written()
     top = text_of(read(tmp_path / "made-up" / "method.html")).partition("Models")[0]
     assert "1 warning" in top and "gpt2: learned nothing <b>" in top
@@ -117,12 +113,11 @@ def test_failures_and_last_warnings_are_told_before_the_charts(torn, written, tm
 def test_the_list_has_every_study(reports):
     html = read(reports / "index.html")
     assert "complete" in html and "2 failed" in html
-    lines = {}
-    for card in re.findall(r"<article.*?</article>", html, re.DOTALL):
-        paths = [path for path in values_of(card, "path", "d") if not path.endswith("z")]
-        lines[values_of(card, "a", "href")[0].partition("/")[0]] = len(paths)
+    cards = re.findall(r"<article.*?</article>", html, re.DOTALL)
+    names = [values_of(card, "a", "href")[0].partition("/")[0] for card in cards]
+    lines = [sum(not path.endswith("z") for path in values_of(card, "path", "d")) for card in cards]
     counts = {"whole": 3, "made-up": 4, "explored": 0, "exhibited": 2}
-    assert lines == counts, "null baselines have no line, items of analyses have"
+    assert dict(zip(names, lines, strict=True)) == counts, "null baselines have no line, items of analyses have"
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no ink <b>"), MemoryError()])
@@ -158,12 +153,10 @@ def test_a_study_without_numbers_has_a_page_and_no_leftovers_of_others(written, 
 
 
 def test_numbers_of_a_metric_that_is_not_installed_are_drawn(written, tmp_path):
-    key = {"study": "made-up", "model": "m", "checkpoint": "final", "corpus": "c", "metric": "gone"}
+    key = {"study": "made-up", "model": "m", "checkpoint": "final", "corpus": "c", "metric": "gone", "status": "done"}
     row = {"role": "decoder", "view": "words", "statistic": "by_layer", "value": 1.5, "n": 3}
-    rows = [row | {"layer": layer, "depth": layer / 2} for layer in range(3)]
-    cell = key | {"status": "done"}
-    store = fill(tmp_path / "results.duckdb", models=(), corpora=())
-    store.commit_cell(cell, [*rows, row | {"statistic": "of_model"}])
+    rows = [row | {"layer": layer, "depth": layer / 2} for layer in range(3)] + [row | {"statistic": "of_model"}]
+    fill(tmp_path / "results.duckdb", models=(), corpora=()).commit_cell(key, rows)
     html = written()
     assert {name for name in queries_of(html) if "." in name} == {"gone.by_layer", "gone.of_model"}
     assert "Not installed here" in html
@@ -184,8 +177,7 @@ def test_only_the_study_that_is_named_is_written_the_same_again_and_leftovers_go
     assert not stale.exists() and not (tmp_path / "second").exists()
     assert values_of(read(tmp_path / "index.html"), "a", "href")[:2] == ["#main", "explored/index.html"]
     assert "reporter run --report-only second" in text_of(read(tmp_path / "index.html"))
-    assert [path.name for path in tmp_path.rglob(".*")] == [], "no half-written file stays"
-    assert before == files() and len(before) > 15
+    assert before == files() and [path.name for path in tmp_path.rglob(".*")] == [], "no half-written file stays"
     assert (tmp_path / "assets" / "reporter.js").stat().st_mtime_ns == script.st_mtime_ns, "made once"
 
 
@@ -194,20 +186,10 @@ def test_what_has_no_page_is_said(reports, tmp_path):
         render(reports / "results.duckdb", reports, ["mine"])
     with pytest.raises(UsageError, match="reporter run"):
         render(tmp_path / "results.duckdb", tmp_path)
-    assert list(tmp_path.iterdir()) == []
     for study in ("assets", "../up"):
         fill(tmp_path / "results.duckdb", study, models=(), corpora=())
         with pytest.raises(UsageError, match="cannot be a folder's name"):
             render(tmp_path / "results.duckdb", tmp_path, [study])
-
-
-def test_a_large_study_stays_a_small_page(written, tmp_path):
-    models = [(f"model-{i}", ("encoder", "decoder")[i % 2], 12, 768, (None,)) for i in range(12)]
-    written(models=models, corpora=("a", "b", "c", "d"), metrics=("convergence",))
-    size = max(path.stat().st_size for path in tmp_path.rglob("*.html"))
-    (numbers,) = Store(tmp_path / "results.duckdb").frame("SELECT count(*) AS n FROM layer_metrics")["n"]
-    parts = sum(path.stat().st_size for path in tmp_path.glob("made-up/data/*.js"))
-    assert numbers > 15_000 and size < 10 * numbers and parts < 50 * numbers, "numbers are in scripts of their own"
 
 
 def test_several_that_write_one_study_at_a_time_do_not_meet(tmp_path):
@@ -239,12 +221,3 @@ def test_a_csv_runs_no_formula(written, tmp_path):
     for path in (tmp_path / "made-up" / "data").glob("*.csv"):
         assert not any(str(cell).startswith("=") for row in rows_of(read(path)) for cell in row.values()), path.name
     assert "'=1+1" in {row["model"] for row in rows_of(read(tmp_path / "made-up" / "data" / "motion.norm.csv"))}
-
-
-def test_data_come_as_scripts_beside_the_page(reports):
-    scripts = list(reports.glob("*/data/*.js"))
-    for path in scripts:
-        body = re.fullmatch(r"reporterPart\(\"([^\"]*)\",(.*)\);\n", read(path), re.DOTALL)
-        assert body and "<" not in body[2] and body[1] == path.stem
-        assert json.loads(body[2])
-    assert len({path.parent for path in scripts}) == 4

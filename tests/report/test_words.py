@@ -1,9 +1,7 @@
-"""Sentences that declarations print on pages, in the terminal and in the documentation: short, plain, said once."""
+"""Sentences that declarations print on pages, in the terminal and in the documentation: short, whole, said once."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import pytest
 from report.reading import text_of
@@ -22,104 +20,66 @@ WHOLE = {"plainly": 14, "lead": 14, "trap": 25, "mind": 25, "glossary": 25, "met
 FIRST = {"definition": IN_DEFINITION, "interval": IN_INTERVAL, "grows": IN_GROWTH}
 """Words that pages show of a text before a click."""
 OF_TABLES = ("differences", "differences_of_models", "correlations", "layer_pairs", "layer_pairs_of_base")
-PHRASES = re.compile(
-    r"\b(told apart|hangs on|worth a word|anew|foretell|nobody|somebody|whoever|likewise|suffic\w+|will do|by itself|"
-    r"so many|at one time|to be had|what is its own|is said|is told|stands? (?:on|under|beside|in|for)|lid|besides?|"
-    r"floors?|isotropic noise|closing norm|runs? of blocks|turns? the states|of the same make|bring out)\b",
-    re.IGNORECASE,
-)
-"""Phrases that readers of pages did not understand."""
 
 
-class Text(NamedTuple):
-    """A text that a declaration prints."""
-
-    where: str
-    kind: str
-    text: str
-
-
-def of(where: str, part: object, *kinds: str) -> Iterator[Text]:
-    return (Text(where, kind, text) for kind in kinds if (text := getattr(part, kind)))
-
-
-def of_charts() -> Iterator[Text]:
-    """Yield the texts of every chart that a report can have."""
-    kinds = ("title", "lead", "mind", "definition", "published", "grows", "interval")
+def printed():
+    """Yield what each declaration prints, as its kind, its place and its words."""
+    declared = [(Value.table.name, "comment", Value.table)]
     for name, metric in (catalogue() | analyses()).items():
         charts = [explained(chart, metric) for chart in metric.charts]
         alone = {statistic for chart in charts if chart.alone for statistic in chart.statistics}
         single = [statistic for statistic in metric.statistics if statistic.name not in alone]
-        pages = [of_statistic(name, statistic) for statistic in single if statistic.per != "pair"]
-        pages += [over_training(name, statistic) for statistic in single if statistic.main]
-        for chart in [*charts, *pages, *of_tables(name, single, OF_TABLES)]:
-            yield from of(chart.id, chart, *kinds)
-            if chart.chapter is not None:
-                yield from of(chart.chapter.name, chart.chapter, "title", "lead")
-                yield from of(chart.chapter.page.name, chart.chapter.page, "title", "about")
-
-
-def printed() -> Iterator[Text]:
-    """Yield every text that a declaration prints."""
-    yield from of_charts()
-    kinds = ("title", "definition", "plainly", "trap", "published", "grows", "interval", "noise")
-    for name, metric in (catalogue() | analyses()).items():
-        yield from of(name, metric, "title", "summary", "cost")
-        for statistic in metric.statistics:
-            yield from of(f"{name}.{statistic.name}", statistic, *kinds)
-        for option, field in metric.options.model_fields.items():
-            yield Text(f"{name}.{option}", "option", field.description or "")
-        for row in (Value, *metric.tables):
-            yield Text(row.table.name, "table", row.table.comment)
-            yield from (
-                Text(f"{row.table.name}.{column.name}", "column", column.comment) for column in row.table.columns
-            )
-    yield from (Text(name, "method", meaning) for name, meaning in METHODS.items())
+        charts += [of_statistic(name, statistic) for statistic in single if statistic.per != "pair"]
+        charts += [over_training(name, statistic) for statistic in single if statistic.main]
+        charts += of_tables(name, single, OF_TABLES)
+        chapters = [chart.chapter for chart in charts if chart.chapter is not None]
+        declared += [(chart.id, "title lead mind definition published grows interval", chart) for chart in charts]
+        declared += [(chapter.name, "title lead", chapter) for chapter in chapters]
+        declared += [(chapter.page.name, "title about", chapter.page) for chapter in chapters]
+        declared += [(name, "title summary cost", metric)]
+        kinds = "title definition plainly trap published grows interval noise"
+        declared += [(f"{name}.{own.name}", kinds, own) for own in metric.statistics]
+        declared += [(f"{name}.{key}", "description", field) for key, field in metric.options.model_fields.items()]
+        declared += [(row.table.name, "comment", row.table) for row in metric.tables]
+    columns = [
+        (name, "comment", column) for name, kinds, table in declared if kinds == "comment" for column in table.columns
+    ]
+    for place, kinds, part in declared + columns:
+        yield from ((kind, place, text) for kind in kinds.split() if (text := getattr(part, kind)))
+    yield from (("method", name, meaning) for name, meaning in METHODS.items())
     terms = re.findall(r"<dt[^>]*>([^{]*?)</dt><dd>(.*?)</dd>", (folder() / "glossary.html").read_text("utf-8"))
-    yield from (Text(term, "glossary", text_of(meaning)) for term, meaning in terms)
+    yield from (("glossary", term, text_of(meaning)) for term, meaning in terms)
 
 
-def sentences_of(text: str) -> list[str]:
-    return [sentence for sentence in re.split(r"(?<=[.!?:])\s+", text) if sentence]
-
-
-def once(texts: Iterable[Text]) -> list[Text]:
-    """Return texts without those that only repeat one of the same kind."""
-    return list({(text.kind, text.text): text for text in texts}.values())
-
-
-ALL = once(printed())
+ALL = list(printed())
 
 
 def test_sentences_are_short():
-    lengths = {(text.where, text.kind, s): len(s.split()) for text in ALL for s in sentences_of(text.text)}
+    lengths = {
+        (kind, sentence): len(sentence.split())
+        for kind, _, text in ALL
+        for sentence in re.split(r"(?<=[.!?:])\s+", text)
+    }
     assert not {sentence: words for sentence, words in lengths.items() if words > LONGEST}
-    of_prose = [words for (_, kind, _), words in lengths.items() if kind in ("definition", "trap", "mind", "published")]
+    of_prose = [words for (kind, _), words in lengths.items() if kind in ("definition", "trap", "mind", "published")]
     assert len(of_prose) > 500 and sum(of_prose) / len(of_prose) <= AVERAGE
 
 
 @pytest.mark.parametrize("kind", [*WHOLE, *FIRST])
 def test_what_a_page_shows_at_once_is_short(kind):
-    texts = [text for text in ALL if text.kind == kind]
-    shown = {text: folded(text.text, FIRST[kind])[0] if kind in FIRST else text.text for text in texts}
+    texts = [text for own, _, text in ALL if own == kind]
+    shown = [folded(text, FIRST[kind])[0] if kind in FIRST else text for text in texts]
     most = WHOLE.get(kind) or FIRST[kind]
-    assert texts and not {text.where: first for text, first in shown.items() if len(first.split()) > most}
+    assert shown and not [text for text in shown if len(text.split()) > most]
 
 
-def test_no_phrase_of_the_house_is_left():
-    assert not {text: found[0] for text in ALL if (found := PHRASES.search(text.text))}
-
-
-def test_no_caution_is_said_twice():
-    """Neither on pages nor by ``reporter metrics``."""
-    for kind, texts in (("mind", of_charts()), ("trap", printed())):
-        times = Counter(text.text for text in texts if text.kind == kind)
-        assert len(times) > 70 and not [caution for caution, times in times.items() if times > 1]
-
-
-def test_texts_are_sentences_and_name_no_file_that_their_reader_has_not():
+def test_texts_are_sentences_that_name_no_file_and_no_caution_is_said_twice():
     """Whoever joins them relies on it: the page writes "Caution:" before one."""
     prose = ("definition", "trap", "mind", "published", "interval", "grows", "plainly", "lead", "summary", "method")
-    assert not [text for text in ALL if text.kind in prose and not text.text.endswith((".", "?", "!", ")"))]
-    assert not [text for text in ALL if text.kind in ("trap", "mind") and text.text[0].islower()]
-    assert not [text for text in ALL if text.kind in prose and ("tests/" in text.text or ".py" in text.text)]
+    texts = {(kind, text) for kind, _, text in ALL if kind in prose}
+    assert not [
+        text for _, text in texts if not text.endswith((".", "?", "!", ")")) or "tests/" in text or ".py" in text
+    ]
+    for caution in ("mind", "trap"):
+        times = Counter(text for kind, _, text in ALL if kind == caution)
+        assert len(times) > 70 and set(times.values()) == {1} and not [text for text in times if text[0].islower()]
