@@ -46,17 +46,13 @@ def read(tokenizer, chat, talks=(TALK,), max_tokens=99, windows=None):
     return [text for shard in corpus.shards for text in corpus.of(shard)]
 
 
-def test_turns_count_and_what_the_template_adds_is_no_word(tokenizer):
-    (text,) = read(tokenizer, Chat())
+def test_what_the_template_adds_is_no_word_and_where_one_role_counts_the_others_are_context(tokenizer):
+    ((text,), (user,), (assistant,)) = (read(tokenizer, Chat(*role)) for role in ((), ("user",), ("assistant",)))
     assert words(text, ~text.special) == "hi you ok fine ok a b c d e f g" and text.counted.all()
     assert words(text, text.special) == "<s> [user] <end> [assistant] <end> [user] <end> [assistant] <end>"
-
-
-def test_one_role_counts_and_the_others_are_context(tokenizer):
-    (user,), (assistant,) = read(tokenizer, Chat("user")), read(tokenizer, Chat("assistant"))
     assert words(user, user.counted) == "hi you ok"
     assert words(assistant, assistant.counted) == "ok fine a b c d e f g"
-    assert user.ids.tolist() == assistant.ids.tolist()
+    assert user.ids.tolist() == assistant.ids.tolist() == text.ids.tolist()
     assert read(tokenizer, Chat("system")) == []
 
 
@@ -68,42 +64,34 @@ def test_a_long_conversation_is_cut_or_read_in_windows(tokenizer):
     assert " ".join(counted) == "ok fine a b c d e f g" and all(len(text) <= 9 for text in windows)
 
 
-@pytest.mark.parametrize(
-    ("template", "said"),
-    [
+def test_what_cannot_be_rendered_says_so(tokenizer, monkeypatch):
+    for template, said in (
         (None, "has no chat template"),
         ("{{ raise_exception('no system') }}", r"conversation 1: .* rejects it \(no system\)"),
         ("<s> nothing", "conversation 1: the chat template omits or changes turn 1"),
-    ],
-)
-def test_what_cannot_be_rendered_says_so(tokenizer, monkeypatch, template, said):
-    monkeypatch.setattr(tokenizer, "chat_template", template)
-    with pytest.raises(ReporterError, match=said):
-        read(tokenizer, Chat())
+    ):
+        monkeypatch.setattr(tokenizer, "chat_template", template)
+        with pytest.raises(ReporterError, match=said):
+            read(tokenizer, Chat())
 
 
-def test_json_lines_of_conversations(build, tmp_path):
-    path = tmp_path / "talks.jsonl"
-    path.write_text(json.dumps({"messages": TALK}) + "\n" + json.dumps({"messages": []}) + "\n")
-    texts = build(FileCorpus(file=Path("talks.jsonl"), chat=True))
-    assert json.loads(texts[0]) == TALK and (len(texts), texts.dropped) == (1, 1)
+def test_json_lines_of_conversations_and_a_role_that_nobody_has(build, tmp_path):
+    path, spec = tmp_path / "talks.jsonl", FileCorpus(file=Path("talks.jsonl"), chat=True)
+    path.write_text("".join(json.dumps({"messages": talk}) + "\n" for talk in (TALK[:1], TALK, [])))
+    texts = build(spec)
+    assert [json.loads(text) for text in texts] == [TALK[:1], TALK] and texts.dropped == 1
+    assert np.array_equal(texts.slice(0, 9), list(texts))
+    assert len(build(spec.model_copy(update={"role": "assistant"}))) == 2
+    with pytest.raises(ReporterError, match=r"no turn has the role 'asistant'; did you mean 'assistant'\?"):
+        build(spec.model_copy(update={"role": "asistant"}))
+    with pytest.raises(ReporterError, match=r"no turn has the role 'system'; roles: assistant, user"):
+        build(spec.model_copy(update={"role": "system"}))
     path.write_text('{"messages": [{"role": "user"}]}\n')
     with pytest.raises(ReporterError, match=r"talks.jsonl:1: expected a conversation such as"):
-        build(FileCorpus(file=Path("talks.jsonl"), chat=True))
-    (tmp_path / "talks.txt").write_text("Hello.")
+        build(spec)
+    path.rename(tmp_path / "talks.txt")
     with pytest.raises(ReporterError, match=r"a chat must be a \.jsonl file .* remove `chat`"):
         build(FileCorpus(file=Path("talks.txt"), chat=True))
-    assert np.array_equal(texts.slice(0, 9), [texts[0]])
-
-
-def test_a_role_that_nobody_has_is_told_with_those_that_are_there(build, tmp_path):
-    talks = [TALK[:1], TALK]
-    (tmp_path / "talks.jsonl").write_text("".join(json.dumps({"messages": talk}) + "\n" for talk in talks))
-    assert len(build(FileCorpus(file=Path("talks.jsonl"), chat=True, role="assistant"))) == 2
-    with pytest.raises(ReporterError, match=r"no turn has the role 'asistant'; did you mean 'assistant'\?"):
-        build(FileCorpus(file=Path("talks.jsonl"), chat=True, role="asistant"))
-    with pytest.raises(ReporterError, match=r"no turn has the role 'system'; roles: assistant, user"):
-        build(FileCorpus(file=Path("talks.jsonl"), chat=True, role="system"))
 
 
 def test_a_turn_that_says_what_a_header_says_is_found_behind_the_header(tokenizer):

@@ -6,12 +6,7 @@ import pytest
 from reporter.core.errors import ReporterError
 from reporter.texts.sources.stored import DatasetCorpus
 
-
-class Classes:
-    names = ("neg", "pos")
-
-    def int2str(self, value):
-        return self.names[value]
+CLASSES = types.SimpleNamespace(names=("neg", "pos"), int2str=lambda value: ("neg", "pos")[value])
 
 
 class Rows:
@@ -19,7 +14,7 @@ class Rows:
 
     def __init__(self, columns, read=None):
         self.columns, self.read = columns, [] if read is None else read
-        self.features = {name: Classes() if name == "label" else object() for name in columns}
+        self.features = {name: CLASSES if name == "label" else object() for name in columns}
         self.column_names = list(columns)
 
     def select_columns(self, names):
@@ -37,12 +32,11 @@ def hub(monkeypatch):
     """Put a small ``datasets`` package in place, whose ``load_dataset`` returns ``hub.rows``."""
     package = types.ModuleType("datasets")
     package.rows = Rows({"text": ["a b", None, " c "], "label": [1, 0, -1], "id": [1, 2, 3]})
-    package.calls, package.bars, package.offline = [], [], []
+    package.calls, package.bars = [], []
     package.config = types.SimpleNamespace(HF_HUB_OFFLINE=False)
 
     def load_dataset(*args, **options):
-        package.calls.append((args, options))
-        package.offline.append(package.config.HF_HUB_OFFLINE)
+        package.calls.append((args, options, package.config.HF_HUB_OFFLINE))
         if isinstance(package.rows, Exception):
             raise package.rows
         return package.rows
@@ -55,34 +49,33 @@ def hub(monkeypatch):
     return package
 
 
-def test_without_the_package_there_is_advice(build, monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(ReporterError, match=r"^corpus 'wiki': .*'wikitext' .*'layer-reporter\[datasets\]'$"):
-        build(DatasetCorpus(dataset="wikitext"), "wiki")
+@pytest.fixture
+def refused(build):
+    def run(message, offline=False, **options):
+        with pytest.raises(ReporterError, match=rf"^corpus 'mine': .*{message}"):
+            build(DatasetCorpus(**{"dataset": "org/set"} | options), offline=offline)
+
+    return run
 
 
-def test_a_split_with_class_labels(build, hub):
+def test_a_split_with_class_labels_numbers_as_labels_and_one_column_for_both(build, hub):
     spec = DatasetCorpus(dataset="org/set", config="raw", split="train", revision="v1", label="label")
     texts = build(spec)
     assert list(texts) == ["a b", "c"]
     assert [texts.label(0), texts.label(1), texts.labels, texts.dropped] == ["pos", None, ("pos",), 1]
     assert (texts.source, texts.location) == ("dataset", "org/set/raw/train@v1")
-    assert hub.calls == [(("org/set", "raw"), {"split": "train", "revision": "v1", "streaming": False})]
+    assert hub.calls == [(("org/set", "raw"), {"split": "train", "revision": "v1", "streaming": False}, False)]
     assert hub.rows.read == [(0, 1024, ["text", "label"])]  # other columns are not read
-    assert hub.bars == ["off", "on"] and hub.offline == [False]
+    assert hub.bars == ["off", "on"]
+    assert build(DatasetCorpus(dataset="org/set", label="id")).labels == ("1", "3")
+    assert build(DatasetCorpus(dataset="org/set", label="text")).labels == ("a b", " c ")
 
 
-def test_what_was_fetched_is_found_again_without_the_package(build, hub, monkeypatch):
+def test_what_was_fetched_is_found_again_without_the_package(build, hub, refused, monkeypatch):
     before = build(DatasetCorpus(dataset="org/set"))
     monkeypatch.setitem(sys.modules, "datasets", None)
     assert build(DatasetCorpus(dataset="org/set"), offline=True).hash == before.hash
-    with pytest.raises(ReporterError, match="optional package"):
-        build(DatasetCorpus(dataset="org/set", revision="v2"))
-
-
-def test_numbers_as_labels_and_one_column_for_both(build, hub):
-    assert build(DatasetCorpus(dataset="org/set", label="id")).labels == ("1", "3")
-    assert build(DatasetCorpus(dataset="org/set", label="text")).labels == ("a b", " c ")
+    refused(r"'org/set' .*optional package .*'layer-reporter\[datasets\]'$", revision="v2")
 
 
 def test_rows_come_in_batches_and_no_more_than_the_limit_needs(build, hub):
@@ -92,36 +85,21 @@ def test_rows_come_in_batches_and_no_more_than_the_limit_needs(build, hub):
     assert [start for start, _, _ in hub.rows.read] == [0, 1024, 2048, 0]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"column": "txt"}, r"'org/set', split 'test', has no column 'txt' .*did you mean 'text'\? Columns: text,"),
-        ({"label": "lable"}, r"has no column 'lable' for `label`; did you mean 'label'\?"),
-        ({"column": "id"}, r"row 0: the column 'id' must hold text, got int"),
-    ],
-)
-def test_columns_are_checked(build, hub, options, message):
-    with pytest.raises(ReporterError, match=rf"^corpus 'mine': .*{message}"):
-        build(DatasetCorpus(dataset="org/set", **options))
+def test_columns_are_checked_and_what_the_package_says_is_passed_on(hub, refused):
+    refused(r"'org/set', split 'test', has no column 'txt' .*did you mean 'text'\? Columns: text,", column="txt")
+    refused(r"has no column 'lable' for `label`; did you mean 'label'\?", label="lable")
+    refused("row 0: the column 'id' must hold text, got int", column="id")
+    hub.rows = ValueError("Unknown split \"test\". Should be one of ['train'].")
+    refused("cannot load dataset 'org/set': Unknown split \"test\".*; check `dataset`")
 
 
-def test_offline_asks_nobody_and_says_so(build, hub):
+def test_offline_asks_nobody_and_says_so(hub, refused):
     from huggingface_hub import constants
 
     hub.rows = ConnectionError("Couldn't reach 'org/set' on the Hub\nand more")
-    says = r"^corpus 'mine': .*'org/set' .* offline; .*without --offline \(Couldn't reach 'org/set' on the Hub\)$"
-    with pytest.raises(ReporterError, match=says):
-        build(DatasetCorpus(dataset="org/set"), offline=True)
-    assert hub.offline == [True]
+    refused(r"'org/set' .* offline; .*without --offline \(Couldn't reach 'org/set' on the Hub\)$", offline=True)
+    assert [offline for *_, offline in hub.calls] == [True]
     assert not hub.config.HF_HUB_OFFLINE and constants.HF_HUB_OFFLINE in (False, None)
-
-
-def test_what_the_package_says_is_passed_on(build, hub):
-    hub.rows = ValueError("Unknown split \"test\". Should be one of ['train'].")
-    with pytest.raises(
-        ReporterError, match=r"^corpus 'mine': cannot load dataset 'org/set': Unknown split \"test\".*; check `dataset`"
-    ):
-        build(DatasetCorpus(dataset="org/set"))
 
 
 def test_a_local_folder_is_read_from_the_studys_folder_and_again_when_it_changes(build, hub, tmp_path):
@@ -135,7 +113,7 @@ def test_a_local_folder_is_read_from_the_studys_folder_and_again_when_it_changes
     assert build(DatasetCorpus(dataset="./mine")).folder != first.folder
 
 
-def test_a_share_by_label_and_a_stream_of_a_real_dataset(build, tmp_path):
+def test_a_share_by_label_and_a_stream_of_a_real_dataset(build, refused, tmp_path):
     """Reads a local file with the real package, once whole and once as a stream; skipped where it is not installed."""
     pytest.importorskip("datasets")
     folder = tmp_path / "set"
@@ -147,5 +125,4 @@ def test_a_share_by_label_and_a_stream_of_a_real_dataset(build, tmp_path):
     stream = build(DatasetCorpus(**said, streaming=True), "stream")
     assert list(whole) == list(stream) == ["good day", "well done"]
     assert whole.labels == stream.labels == ("joy",) and whole.dropped == stream.dropped == 1
-    with pytest.raises(ReporterError, match="has no column 'txt'"):
-        build(DatasetCorpus(dataset="set", split="train", column="txt", streaming=True), "wrong")
+    refused("has no column 'txt'", dataset="set", split="train", column="txt", streaming=True)

@@ -43,11 +43,12 @@ def test_the_draw_hangs_on_nothing_but_the_texts(build, tmp_path):
     assert set(fewer) < set(one), "a smaller draw lies within a larger one"
 
 
-def test_labels_stay_with_their_texts(build, tmp_path):
+def test_labels_stay_with_their_texts_and_what_comes_after_the_filters_is_thinned(build, tmp_path):
     rows = [f"text number {i},{'even' if i % 2 == 0 else 'odd'}" for i in range(40)]
-    (tmp_path / "a.csv").write_text("text,label\n" + "\n".join(rows))
-    thinned = build(sized(FileCorpus(file="a.csv", column="text", label="label")), **words(30))
-    assert len(thinned) == 10
+    (tmp_path / "a.csv").write_text("\n".join(["text,label", "one,odd", *rows, "too late,odd"]))
+    spec = FileCorpus(file="a.csv", column="text", label="label", min_words=2, limit=40)
+    thinned = build(sized(spec), **words(30))
+    assert len(thinned) == 10 and (thinned.dropped, thinned.thinned) == (1, 30) and "too late" not in list(thinned)
     for index, text in enumerate(thinned):
         assert thinned.label(index) == ("even" if int(text.split()[-1]) % 2 == 0 else "odd")
 
@@ -56,12 +57,6 @@ def test_copies_of_a_text_are_thinned_like_the_others(build):
     spec = InlineCorpus(texts=("same old text",) * 300 + tuple(f"text number {i}" for i in range(100)))
     thinned = list(build(sized(spec), **words(600)))
     assert len(thinned) == 200 and thinned.count("same old text") == pytest.approx(150, abs=15)
-
-
-def test_what_comes_after_the_filters_is_thinned(build):
-    spec = InlineCorpus(texts=("one", *(f"text number {i}" for i in range(9)), "too late"), min_words=2, limit=9)
-    thinned = build(sized(spec), **words(9))
-    assert len(thinned) == 3 and (thinned.dropped, thinned.thinned) == (1, 6)
 
 
 def test_the_whole_corpus_is_built_once_for_all_sizes(build, tmp_path):
