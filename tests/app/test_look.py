@@ -31,12 +31,6 @@ def models(once):
 
 
 @pytest.fixture
-def bare(bare_runs):
-    with bare_runs(answers=True):
-        yield
-
-
-@pytest.fixture
 def look(tmp_path, monkeypatch, models):
     """Call the command in a folder that holds the models ``decoder``, ``copy`` and ``encoder``, and ``notes.txt``."""
     monkeypatch.chdir(tmp_path)
@@ -57,18 +51,14 @@ def test_a_model_gets_a_study_a_card_and_a_report(look, monkeypatch):
         assert name in result.stdout and Path(name).is_file()
     card = Path("card.md").read_text("utf-8")
     assert card.startswith("## Layer card: decoder\n") and all(f"\n| {label} | " in card for label in labels)
-    (highest,) = Store(Path("results/results.duckdb")).records(
-        "SELECT layer FROM profiles WHERE statistic = 'mean_cosine' AND site <> 'final' ORDER BY value DESC LIMIT 1"
+    (found,) = Store(Path("results/results.duckdb")).records(
+        "SELECT arg_max(layer, value) FILTER (statistic = 'mean_cosine' AND site <> 'final') AS highest, "
+        "max(value) FILTER (metric = 'ranges' AND statistic = 'int8_tensor') AS lost FROM profiles"
     )
-    where = f"layer {highest['layer']} of" if highest["layer"] else "the embedding"
+    where = f"layer {found['highest']} of" if found["highest"] else "the embedding"
     assert f"| anisotropy | mean cosine of two tokens is highest at {where}" in card
-    (lost,) = Store(Path("results/results.duckdb")).records(
-        "SELECT max(value) AS value FROM profiles WHERE metric = 'ranges' AND statistic = 'int8_tensor'"
-    )
-    assert (
-        re.search(r"\| range \| the largest activation is .* INT8 loses ([0-9.]+) % of a", card)[1]
-        == f"{100 * lost['value']:.2g}"
-    )
+    lost = re.search(r"\| range \| the largest activation is .* INT8 loses ([0-9.]+) % of a", card)[1]
+    assert lost == f"{100 * found['lost']:.2g}"
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     again = look("decoder", "--text", "notes.txt", "--open")
@@ -77,18 +67,16 @@ def test_a_model_gets_a_study_a_card_and_a_report(look, monkeypatch):
     assert "nothing to compute" in again.stderr and again.stdout.count("\n") == result.stdout.count("\n") - 1
 
 
-def test_a_copy_is_compared_with_its_base(look, bare):
-    result = look("copy", "--base", "decoder", "--text", "notes.txt")
-    assert result.exit_code == 0, result.output
-    line = " ".join(result.stdout.split("against decoder")[1].split("measured on")[0].split())
-    assert "layer 2" in line and "States differ from the base" in line
-
-
-def test_the_card_says_why_something_is_not_measured(look, bare):
+def test_a_copy_is_compared_with_its_base_and_the_card_says_why_something_is_not_measured(look, bare_runs):
     AutoModel.from_pretrained("encoder").save_pretrained("headless")
     AutoTokenizer.from_pretrained("encoder").save_pretrained("headless")
-    printed = " ".join(look("headless", "--text", "notes.txt").stdout.split())
-    assert "is unknown (its files have no language-model head)" in printed
+    with bare_runs(answers=True):
+        copied = look("copy", "--base", "decoder", "--text", "notes.txt")
+        headless = " ".join(look("headless", "--text", "notes.txt").stdout.split())
+    assert copied.exit_code == 0, copied.output
+    line = " ".join(copied.stdout.split("against decoder")[1].split("measured on")[0].split())
+    assert "layer 2" in line and "States differ from the base" in line
+    assert "is unknown (its files have no language-model head)" in headless
 
 
 def test_the_study_is_for_people_to_edit(look):
@@ -103,37 +91,31 @@ def test_the_study_is_for_people_to_edit(look):
     assert read_study(path).study.corpora["notes"].limit == 15
 
 
-def test_models_of_the_same_name_have_studies_of_their_own(look):
+def test_models_of_the_same_name_have_studies_of_their_own_and_read_the_sample_without_a_text(look):
     for folder in ("a", "b"):
         Path(folder).mkdir()
         Path(folder, "final").symlink_to(Path("decoder").resolve())
     files = [write_study([model], text="notes.txt").path.name for model in ("a/final", "b/final", "a/final")]
     assert files[0] == files[2] != files[1]
-
-
-def test_without_a_text_the_sample_and_its_labels_are_read(look):
     study = write_study(["decoder"]).study
     assert study.corpora["sample"].sample == "english" and study.pooling == "mean"
     assert study.sections["probes"]["register"].corpus == "sample"
 
 
-@pytest.mark.parametrize(
-    ("model", "keys"),
-    [
-        ("owner/name", {"hub": "owner/name"}),
-        ("gpt2", {"hub": "gpt2"}),
-        ("./decoder", {"path": Path("../decoder")}),
-        ("adapter", {"path": Path("../decoder"), "adapter": Path("../adapter"), "base": "decoder"}),
-    ],
-)
-def test_a_model_is_named_in_any_way(model, keys, look, monkeypatch):
+def test_a_model_is_named_in_any_way(look, monkeypatch):
     Path("adapter").mkdir()
     Path("adapter/adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "decoder"}))
     Path("adapter/adapter_model.safetensors").touch()
     monkeypatch.setattr("reporter.runs.studies.check_installed", lambda *names: None)
     monkeypatch.setattr("reporter.runs.planner.check_hub", lambda *arguments: None)
-    *_, last = write_study([model]).study.models.values()
-    assert {name: getattr(last, name) for name in keys} == keys
+    for model, keys in (
+        ("owner/name", {"hub": "owner/name"}),
+        ("gpt2", {"hub": "gpt2"}),
+        ("./decoder", {"path": Path("../decoder")}),
+        ("adapter", {"path": Path("../decoder"), "adapter": Path("../adapter"), "base": "decoder"}),
+    ):
+        *_, last = write_study([model]).study.models.values()
+        assert {name: getattr(last, name) for name in keys} == keys
 
 
 @pytest.mark.parametrize(
@@ -154,22 +136,17 @@ def test_a_model_is_named_in_any_way(model, keys, look, monkeypatch):
         (["decoder", "--card", "empty"], "--card: empty is a folder"),
         (["broken"], "broken/config.json: it is no JSON object"),
         (["decoder", "--base", "narrow"], "decoder have 32 dimensions, those of the base narrow 16"),
+        (["owner/nowhere", "--offline"], "owner/nowhere"),  # a model of the hub that cannot be found
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_nothing(arguments, says, look):
     build_language_model("llama", Path("narrow"), hidden_size=16)
-    Path("empty").mkdir()
-    Path("nameless").mkdir()
-    Path("broken").mkdir()
+    for folder in ("empty", "nameless", "broken"):
+        Path(folder).mkdir()
     Path("broken/config.json").write_text("{")
     Path("nameless/adapter_config.json").write_text("{}")
     Path("table.csv").write_text("a,b\n1,2\n")
     result = look(*arguments)
-    assert result.exit_code == 2 and says in result.stderr and result.stderr.count("\n") == 1
-    assert not Path("look").exists() and not Path("results").exists()
-
-
-def test_a_model_of_the_hub_that_cannot_be_found_leaves_nothing(look):
-    result = look("owner/nowhere", "--offline")
-    assert result.exit_code == 1 and "owner/nowhere" in result.stderr and result.stderr.count("\n") == 1
+    assert result.exit_code == (1 if "--offline" in arguments else 2)
+    assert says in result.stderr and result.stderr.count("\n") == 1
     assert not Path("look").exists() and not Path("results").exists()

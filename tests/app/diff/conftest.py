@@ -23,7 +23,7 @@ def fill(place, empty, numbers=(), study="s", spec=SPEC, model=None, options="{}
     """Write a study into a results folder: numbers are (statistic, layer, value, low, high)."""
     if not place.exists():
         place.mkdir()
-        shutil.copy(empty, place / "results.duckdb")
+        shutil.copy(empty, place)
     bert = {"model": "bert", "checkpoint": "final"}
     facts = {"position": 1, "is_last": True, "revision": "aa", "layers": 4, "status": "done"} | (model or {})
     insert(

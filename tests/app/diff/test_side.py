@@ -15,55 +15,52 @@ from reporter.store.schema import tables
 pytestmark = pytest.mark.usefixtures("few_tables")
 
 
-def test_every_way_to_name_a_study(folder, monkeypatch):
-    monkeypatch.chdir(folder("results").parent)
-    folder("results", study="t")
-    folder("old")
-    old = Path("old/results.duckdb")
-
-    def named(a, b):
-        return [(str(side.database.parent), side.study) for side in find_sides(a, b, Path("results"))]
-
-    assert named("s", "t") == [("results", "s"), ("results", "t")]
-    assert named("s", "old:") == [("results", "s"), ("old", "s")]
-    assert named("old:", "t") == [("old", "s"), ("results", "t")]
-    assert named("old:", "results:") == [("old", "s"), ("results", "s")]
-    assert named("old:s", f"{Path('results').resolve()}:t")[1][1] == "t"
-    assert named(f"{old}:", "s") == [("old", "s"), ("results", "s")]
+@pytest.fixture
+def folders(folder, monkeypatch):
+    """Go to where ``results`` has the studies s and t, ``old`` has s alone and ``two`` has s, t and u."""
+    for name, studies in (("results", "st"), ("old", "s"), ("two", "stu")):
+        for study in studies:
+            place = folder(name, study=study)
+    monkeypatch.chdir(place.parent)
 
 
-NOT_THERE = (
-    ("s", "s", "both sides are the study results:s"),
-    ("s", "./results:s", "both sides are the study results:s"),
-    ("x", "t", "no study 'x' in results/results.duckdb; it has: s, t"),
-    ("s", "results:tt", "did you mean 't'?"),
-    ("s", "nowhere:s", "nowhere/results.duckdb does not exist"),
-    ("old", "s", "write 'old:'"),
-    ("./old", "s", "cannot read './old'; write STUDY"),
-    ("two:", "old:u", "several studies: s, t; choose"),
-    ("s", "empty:", "has no study yet"),
-    ("s", "text:s", "is not a DuckDB database"),
-)
+def test_every_way_to_name_a_study(folders):
+    for a, b, expected in (
+        ("s", "t", ["results/s", "results/t"]),
+        ("s", "old:", ["results/s", "old/s"]),
+        ("old:", "t", ["old/s", "results/t"]),
+        ("old:", "results:", ["old/s", "results/s"]),
+        ("old:s", "./results:t", ["old/s", "results/t"]),
+        ("old/results.duckdb:", "s", ["old/s", "results/s"]),
+    ):
+        assert [f"{side.database.parent}/{side.study}" for side in find_sides(a, b, Path("results"))] == expected
 
 
-def test_what_is_not_there_is_told(folder, monkeypatch):
-    monkeypatch.chdir(folder("results").parent)
-    for place, study in (("results", "t"), ("old", "u"), ("two", "s"), ("two", "t")):
-        folder(place, study=study)
+def test_what_is_not_there_is_told_in_one_line(folders):
     for name in ("empty", "text"):
         Path(name).mkdir()
     duckdb.connect("empty/results.duckdb").close()
     Path("text/results.duckdb").write_text("x" * 8192)
-    for a, b, told in NOT_THERE:
+    for a, b, told in (
+        ("s", "s", "both sides are the study results:s"),
+        ("s", "./results:s", "both sides are the study results:s"),
+        ("x", "t", "no study 'x' in results/results.duckdb; it has: s, t"),
+        ("s", "results:tt", "did you mean 't'?"),
+        ("s", "nowhere:s", "nowhere/results.duckdb does not exist"),
+        ("old", "s", "write 'old:'"),
+        ("./old", "s", "cannot read './old'; write STUDY"),
+        ("two:", "results:", "several studies: s, t, u; choose"),
+        ("s", "empty:", "has no study yet"),
+        ("s", "text:s", "is not a DuckDB database"),
+    ):
         with pytest.raises(ReporterError) as caught:
             find_sides(a, b, Path("results"))
-        assert told in str(caught.value)
-        assert "\n" not in str(caught.value)
+        assert told in str(caught.value) and "\n" not in str(caught.value)
         assert isinstance(caught.value, UsageError) or "not a DuckDB" in told
 
 
-def test_an_older_file_is_seen_in_the_shape_of_today_and_left_alone_and_a_newer_one_refused(folder):
-    old, new = folder("old", [("norm", 1, 1.0, None, None)]), folder("new", [("norm", 1, 1.0, None, None)])
+def test_an_older_file_is_seen_in_the_shape_of_today_and_left_alone_and_a_newer_one_refused(sides):
+    old, new = sides
     drop = "ALTER TABLE models DROP COLUMN attention"
     alter(old, "DROP TABLE correlations", drop, "UPDATE schema_version SET version = 1")
     before = (old / "results.duckdb").read_bytes()
@@ -128,20 +125,17 @@ def test_models_of_different_depth_are_compared_at_equal_depth(folder):
     of_one_layer = {"corpus": "wiki", "checkpoint": "final", "view": "words", "site": "block", "layer": 4}
     rows.append(("spectra", of_one_layer | {"model": "deep", "metric": "spectrum", "rank": 1, "value": 2.0}))
     insert(place, *rows)
-    for a, b, only, layers in (
-        ("s:bert", "s:deep", "only in B", (0, 1, 2, 3, 4)),
-        ("s:deep", "s:bert", "only in A", ()),
+    for a, b, only, squares in (
+        ("s:bert", "s:deep", "only in B", {0: 0, 1: (1 + 4) / 2, 2: 9, 3: (16 + 25) / 2, 4: 36}),
+        ("s:deep", "s:bert", "only in A", {}),
     ):
         found = compare(a, b, place)
         assert set(found.blocks) == {4, 6} and len(found.notes) == 1
         changed = records(found.numbers)
         assert {(row["change"], row["statistic"]) for row in changed} == {
-            (only, "square"),
-            (only, "line"),
-            (only, "mean"),
+            (only, statistic) for statistic in ("square", "line", "mean")
         }, "numbers of one layer of the deeper model are left out, those of no layer are not"
         assert [row["layer"] for row in changed if row["statistic"] == "line"] == [4], "after the final norm"
         assert records(found.summary)[0]["same"] == 5
-        assert {row["layer"]: row["b"] for row in changed if row["statistic"] == "square" and layers} == (
-            {0: 0, 1: (1 + 4) / 2, 2: 9, 3: (16 + 25) / 2, 4: 36} if layers else {}
-        ), "interpolated"
+        of_square = {row["layer"]: row["b"] for row in changed if row["statistic"] == "square"}
+        assert of_square == squares or not squares, "interpolated"

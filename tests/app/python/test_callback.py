@@ -33,12 +33,10 @@ def train(start, folder, *callbacks, tokenizer=True, keep=None):
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_pretrained(start)
     ids = torch.randint(5, 20, (8, 6))
-    said = TrainingArguments(
-        str(folder), max_steps=4, save_steps=2, report_to=[], use_cpu=True, save_total_limit=keep, disable_tqdm=True
-    )
+    settings = {"max_steps": 4, "save_steps": 2, "report_to": [], "use_cpu": True, "disable_tqdm": True}
     Trainer(
         model,
-        said,
+        TrainingArguments(str(folder), save_total_limit=keep, **settings),
         train_dataset=[{"input_ids": row, "labels": row} for row in ids],
         data_collator=default_data_collator,
         processing_class=AutoTokenizer.from_pretrained(start) if tokenizer else None,
@@ -56,9 +54,8 @@ def test_each_checkpoint_is_measured_as_a_run_would_and_the_training_is_the_same
     assert (tmp_path / "results" / "watched" / "index.html").is_file()
 
     names = [{"folder": f"checkpoint-{step}", "step": step} for step in (2, 4)]
-    again = reporter.run(
-        STUDY | {"models": {"trained": {"path": str(tmp_path / "watched"), "checkpoints": names}}}, tmp_path / "again"
-    )
+    model = {"path": str(tmp_path / "watched"), "checkpoints": names}
+    again = reporter.run(STUDY | {"models": {"trained": model}}, tmp_path / "again")
     key = ["checkpoint", "statistic", "site", "layer"]
     one, two = (r.layer_metrics.sort_values(key)[[*key, "value"]].reset_index(drop=True) for r in (found, again))
     assert one.equals(two)
@@ -81,25 +78,22 @@ def test_checkpoints_that_the_trainer_removes_keep_their_numbers(start, tmp_path
 
 
 def test_what_fails_is_said_once_and_the_training_goes_on(start, tmp_path, caplog):
-    with caplog.at_level(logging.WARNING, "reporter.app.callback"):
-        train(start, tmp_path / "run", MeasureCheckpoints(STUDY | {"metrics": ["none"]}, tmp_path / "results"))
-    assert len(said(caplog)) == 1
-    assert "checkpoint 2 was not measured: " in caplog.text and "metrics" in caplog.text
-    assert (tmp_path / "run" / "checkpoint-4").is_dir()
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "reporter.app.callback"):
-        train(start, tmp_path / "bare", MeasureCheckpoints(STUDY, tmp_path / "results"), tokenizer=False)
-    assert len(said(caplog)) == 1 and "tokenizer" in said(caplog)[0]
+    measuring = MeasureCheckpoints(STUDY | {"metrics": ["none"]}, tmp_path / "results")
+    for name, callback, tokenizer, said in (
+        ("run", measuring, True, "checkpoint 2 was not measured: "),
+        ("bare", MeasureCheckpoints(STUDY, tmp_path / "results"), False, "tokenizer"),
+    ):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "reporter.app.callback"):
+            train(start, tmp_path / name, callback, tokenizer=tokenizer)
+        (message,) = (line.getMessage() for line in caplog.records if line.name == "reporter.app.callback")
+        assert said in message and (tmp_path / name / "checkpoint-4").is_dir()
 
 
 def test_scalars_go_to_the_trackers_that_the_training_reports_to(monkeypatch):
     logged = []
-    tracker = SimpleNamespace(
-        run=object(),
-        active_run=object,
-        log=logged.append,
-        log_metrics=lambda numbers, step: logged.append((numbers, step)),
-    )
+    tracker = SimpleNamespace(run=object(), active_run=object, log=logged.append)
+    tracker.log_metrics = lambda numbers, step: logged.append((numbers, step))
     for name in ("wandb", "mlflow"):
         monkeypatch.setitem(sys.modules, name, tracker)
     _track({"few/motion.norm": 1.5}, 20, SimpleNamespace(report_to=["wandb", "mlflow"], output_dir="run"))
@@ -107,7 +101,3 @@ def test_scalars_go_to_the_trackers_that_the_training_reports_to(monkeypatch):
     assert logged == [named | {"train/global_step": 20}, (named, 20)]
     _track({"few/motion.norm": 1.5}, 20, SimpleNamespace(report_to=[], output_dir="run"))
     assert len(logged) == 2
-
-
-def said(caplog):
-    return [record.getMessage() for record in caplog.records if record.name == "reporter.app.callback"]

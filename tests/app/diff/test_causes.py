@@ -1,0 +1,146 @@
+"""Study files by their meaning; what numbers were made from, told once; and claims that come out differently."""
+
+import json
+from pathlib import Path
+
+import pytest
+from app.diff.conftest import alter, compared, insert
+
+from reporter.app.diff.causes import Change, provenance_changes, spec_changes
+from reporter.app.diff.show import show
+from reporter.app.diff.sides import find_sides, side_by_side
+
+pytestmark = pytest.mark.usefixtures("few_tables")
+
+
+BASE = """
+study: s
+models:
+  bert: {hub: some/bert, checkpoints: [step1, step512]}
+  gpt2: some/gpt2
+corpora:
+  few: {texts: ["One text.", "A second one.", "A third one."]}
+  wiki: {file: wiki.txt, limit: 2000}
+metrics: [all, {intrinsic_dimension: {sample: 4096}}, lens]
+views: [words, all]
+run: {seed: 0}
+"""
+SAME = """
+# another comment
+run:
+  seed: 0x0
+views: ["words", all]
+metrics: [all, intrinsic_dimension: {sample: 4096.0}, lens: {}]
+corpora:
+  wiki: {limit: 2000, file: 'wiki.txt'}
+  few: {texts: [One text., A second one., A third one.]}
+models: {gpt2: {hub: some/gpt2}, bert: {checkpoints: [step1, step512], hub: some/bert, revision: }}
+study: s
+"""
+
+
+def test_each_change_of_a_study_file_is_one_line_with_its_path_and_layout_says_nothing():
+    assert spec_changes(BASE, SAME) == []
+    of_the_api = json.dumps({"study": "s", "models": {"bert": {"hub": "a/b"}}})
+    assert spec_changes(of_the_api, "study: s\nmodels: {bert: a/b}") == []
+    step = "models.bert.checkpoints.step"
+    for old, new, *expected in (
+        ("limit: 2000", "limit: 500", ("corpora.wiki.limit", 2000, 500)),
+        ("sample: 4096", "sample: 64", ("metrics.intrinsic_dimension.sample", 4096, 64)),
+        (", lens", "", ("metrics.lens", "listed", None)),
+        ("[words, all]", "[all, words]", ("views (order)", ["words", "all"], ["all", "words"])),
+        ("some/gpt2", "{hub: some/gpt3}", ("models.gpt2.hub", "some/gpt2", "some/gpt3")),
+        ("step512", "step64", (f"{step}512", "listed", None), (f"{step}64", None, "listed")),
+        ('"A second one."', '"Another one."', ("corpora.few.texts[1]", "A second one.", "Another one.")),
+        ('"A second one.", ', "", ("corpora.few.texts[1]", "A second one.", None)),
+        ('["One', '["Zero.", "One', ("corpora.few.texts[0]", None, "Zero.")),
+        ("seed: 0", "seed: false", ("run.seed", 0, False)),
+        ("  gpt2: some/gpt2\n", "", ("models.gpt2", {"hub": "some/gpt2"}, None)),
+    ):
+        assert BASE.count(old) == 1
+        assert spec_changes(BASE, BASE.replace(old, new)) == [Change(*change) for change in expected]
+    for broken in ("study: [", "a: 1\na: 2", None, "- a list"):
+        (change,) = spec_changes(BASE, broken)
+        assert (change.where, change.a) == ("(the whole study file)", "a study")
+
+
+@pytest.fixture
+def changes(sides):
+    """Run statements on the second of two equal sides, and return what is told then."""
+    cell = {"model": "bert", "checkpoint": "final", "corpus": "wiki", "status": "done", "tokens": 100}
+    rows = [("cells", cell | {"metric": metric}) for metric in ("anisotropy", "entropy")]
+    rows += [
+        ("models", {"model": "gpt2", "checkpoint": f"step{step}", "fingerprint": f"f{step}"}) for step in (1, 2, 3)
+    ]
+    for side in sides:
+        insert(side, *rows)
+
+    def run(*statements):
+        alter(sides[1], *statements)
+        with side_by_side(find_sides(*(f"{side}:" for side in sides), Path("x"))) as connection:
+            return [(change.where, change.a, change.b) for change in provenance_changes(connection)]
+
+    return run
+
+
+def test_what_differs_is_told_once_but_neither_measurements_nor_a_metric_that_compares_with_a_base(changes):
+    assert not changes(
+        "UPDATE models SET self_test = 0.1",
+        "UPDATE cells SET seconds = 9, why = 'forced'",
+        "INSERT INTO cells (study, model, checkpoint, corpus, metric, status, tokens, inputs) "
+        """VALUES ('s', 'bert', 'final', 'wiki', 'change', 'done', 200, '{"pass": 3, "compared with": [{}]}')""",
+    )
+    assert changes(
+        "UPDATE models SET fingerprint = 'new' WHERE model = 'gpt2' AND checkpoint <> 'step2'",
+        "UPDATE cells SET tokens = 90 WHERE metric <> 'change'",
+    ) == [
+        ("model gpt2 (step1) fingerprint, and 1 more checkpoints", "f1", "new"),
+        ("input of bert (wiki) tokens", 100, 90),
+    ]
+
+
+def test_failures_options_corpora_and_versions(changes):
+    assert changes(
+        "UPDATE cells SET status = 'failed', error = 'no memory' WHERE metric = 'entropy'",
+        """UPDATE cells SET options = '{"sample": 64, "batches": 2}' WHERE metric = 'motion'""",
+        "UPDATE corpora SET content_hash = 'cd'",
+        """UPDATE studies SET versions = '{"torch": "3.0", "numpy": "2"}'""",
+        "DELETE FROM models WHERE model = 'bert'",
+    ) == [
+        ("version of torch", "2.13.0", "3.0"),
+        ("version of numpy", None, "2"),
+        ("model bert", "present", None),
+        ("corpus wiki content_hash", "ab", "cd"),
+        ("metric entropy (bert, wiki) status", "done", "failed"),
+        ("metric entropy (bert, wiki) error", None, "no memory"),
+        ("metric motion (bert, wiki) option sample", None, 64),
+        ("metric motion (bert, wiki) option batches", None, 2),
+    ]
+
+
+CLAIMS = (  # claim, reading, view, baseline, verdict there, verdict here
+    ("same", 1, "words", None, "supported", "supported"),
+    ("turned", 1, "words", None, "supported", "refuted"),
+    ("turned", 2, "no-sinks", None, "refuted", "refuted"),
+    ("turned", 3, "words", "random-init", "refuted", "inconclusive"),
+    ("by-sql", 1, None, None, "failed", "supported"),
+    ("gone", 1, "words", None, "supported", None),
+    ("new", 1, "words", None, None, "supported"),
+)
+
+
+def test_verdicts_are_matched_by_claim_view_and_baseline(sides):
+    for place, side in enumerate(sides, 4):
+        for claim in CLAIMS:
+            row = dict(zip(("claim", "reading", "view", "baseline"), claim[:4], strict=True))
+            if verdict := claim[place]:
+                insert(side, ("claims", row | {"verdict": verdict, "value": 0.5, "says": "It is."}))
+    found = compared(*sides)
+    expected = {(claim, view, baseline, old, new) for claim, _, view, baseline, old, new in CLAIMS if old != new}
+    assert {row[:5] for row in found.verdicts.rows} == expected
+    assert found.has_consequences
+    shown = show(found)
+    assert "Verdicts: 5\n" in shown
+    turned = ["turned", "words", "random-init", "refuted", "inconclusive"]
+    assert turned in [line.split()[:5] for line in shown.splitlines()]
+    assert len(json.loads(show(found, "json"))["verdicts"]) == 5
