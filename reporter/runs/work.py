@@ -66,6 +66,7 @@ class _Worker:
         self.measured: dict[str, Pass] = {}
         self.computed = self.failed = 0
         self.without_interval: list[Cell] = []
+        self._shown: set[str] = set()
         self.prepared = cache(self._prepare)
 
     def do(self) -> tuple[int, int]:
@@ -328,7 +329,8 @@ class _Worker:
     def _fail(self, cells: Sequence[Cell], error: str, columns: Mapping[str, Any] | None = None) -> None:
         self.failed += len(cells)
         more = f" and {counted(len(cells) - 1, 'more cell')}" if len(cells) > 1 else ""
-        self.progress.note(f"  failed: {cells[0].key}{more}: {error}")
+        self.progress.note(f"  failed: {cells[0].key}{more}: {'as above' if error in self._shown else error}")
+        self._shown.add(error)
         with self._together():
             for cell in cells:
                 self.store.commit_cell(

@@ -204,6 +204,7 @@ def test_missing_models_and_corpora_and_failed_trainings_fail_only_their_cells(s
         patch.setattr(work, "prepare", prepare)
         outcome, log = run(file, only=["convergence"])
     assert outcome.exit_code == 1 and outcome.computed == 3 and "Traceback" not in log
+    assert log.count("there is no folder") == 1 and "as above" in log
     failed = select(store, "SELECT model, corpus, error FROM cells WHERE status = 'failed'")
     # Corpora and pairs of corpora: of gone, of both checkpoints of enc (pairs of the last one), and of dec with lost.
     assert len(failed) == outcome.failed == (3 + 3) + (2 * 3 + 3) + (1 + 2)

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from reporter.core.errors import UsageError, failing_as, one_line
+from reporter.core.errors import ReporterError, UsageError, failing_as, one_line
 from reporter.core.files import instead_of, writing
 from reporter.core.places import listed
 from reporter.models.model_folder import base_of_adapter, is_adapter, width_of
@@ -127,7 +127,12 @@ def write_study(
             f"{path} was edited since `reporter look` wrote it. Run `reporter run {path}`, or delete the file."
         )
     _check_widths(chosen)
-    check_hub(checked, cache, offline)
+    try:
+        check_hub(checked, cache, offline)
+    except ReporterError as error:
+        of_hub = [model.keys["hub"] for model in chosen if "hub" in model.keys]
+        no_folder = f"; there is no folder {' or '.join(of_hub)} here" if str(error).startswith("model ") else ""
+        raise type(error)(f"{error}{no_folder}") from error
     content = _content(path, stem, chosen, corpus, FOLDER)
     with writing(path):
         FOLDER.mkdir(exist_ok=True)
