@@ -136,7 +136,7 @@ def test_a_model_is_named_in_any_way(look, monkeypatch):
         (["decoder", "--card", "empty"], "--card: empty is a folder"),
         (["broken"], "broken/config.json: it is no JSON object"),
         (["decoder", "--base", "narrow"], "decoder have 32 dimensions, those of the base narrow 16"),
-        (["owner/nowhere", "--offline"], "there is no folder owner/nowhere here"),  # a model of the hub that cannot be found
+        (["owner/nowhere", "--offline"], "there is no folder owner/nowhere here"),  # of the hub
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_nothing(arguments, says, look):
