@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import altair
 import pytest
 import yaml
-from app.python.conftest import MODEL
-from app.python.conftest import STUDY as LOOK
+from app.python.conftest import MODEL, STUDY
 from typer.testing import CliRunner
 
 import reporter
@@ -21,11 +20,8 @@ from reporter.app.integrations import mergekit, model_indices, scalars
 from reporter.runs.studies import forget_plugins
 from reporter.store import Store
 
-STUDY = LOOK | {
-    "study": "trained",
-    "models": {"small": {"recipe": MODEL["recipe"] | {"steps": 2, "checkpoints": [0, 2]}}},
-    "views": ["words", "no-sinks"],
-}
+TRAINED = {"models": {"small": {"recipe": MODEL["recipe"] | {"steps": 2, "checkpoints": [0, 2]}}}}
+TRAINED = STUDY | TRAINED | {"study": "trained", "views": ["words", "no-sinks"]}
 TAG = "c/words/anisotropy.top_variance_share/layer 01"
 
 
@@ -33,7 +29,7 @@ TAG = "c/words/anisotropy.top_variance_share/layer 01"
 def place(tmp_path_factory, bare_runs):
     folder = tmp_path_factory.mktemp("integrations")
     with contextlib.chdir(folder), bare_runs():
-        reporter.run(STUDY)
+        reporter.run(TRAINED)
     return folder
 
 
@@ -51,11 +47,14 @@ def wanted(results):
     return found
 
 
-def write_for(tool, place):
+def call(*arguments):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what these tools deprecate is between them
-        command = ["export", "trained", "--for", tool, "--out", str(place / "results"), "--to", str(place)]
-        done = CliRunner().invoke(app, command, prog_name="reporter")
+        return CliRunner().invoke(app, list(map(str, arguments)), prog_name="reporter")
+
+
+def write_for(tool, place):
+    done = call("export", "trained", "--for", tool, "--out", place / "results", "--to", place)
     assert done.exit_code == 0, done.output
     return place / tool
 
@@ -100,44 +99,36 @@ def test_the_hub_understands_cards(place, results):
     assert "of it. **supported**" in card.text
     index = hub.ModelCard(f"---\n{(folder / 'model-index-small.yml').read_text('utf-8')}---\n").data
     number = next(one for one in index.eval_results if one.metric_type == "anisotropy.top_variance_share")
-    rows = results.layer_metrics.query(
-        "statistic == 'top_variance_share' and layer == 2 and view == 'words' and step == 2 and site == 'block'"
-    )
-    assert number.metric_value == rows["value"].item() and number.dataset_name == "c"
+    where = "statistic == 'top_variance_share' and layer == 2 and view == 'words' and step == 2 and site == 'block'"
+    assert number.metric_value == results.layer_metrics.query(where)["value"].item() and number.dataset_name == "c"
     assert set(model_indices("trained", Store(place / "results" / "results.duckdb"))) == {"small"}
 
 
 def test_mergekit_copies_the_blocks_that_stay(tmp_path, monkeypatch):
     """The format as mergekit documents it: slices of a model, blocks numbered from 0, the end of a range excluded."""
-    row = {"model": "my.model", "item": "drop", "layers": 10}
     spec = "study: s\nmodels: {my.model: {hub: org/name}}\ncorpora: {c: {generate: grammar}}\nmetrics: [motion]\n"
     database = tmp_path / "results.duckdb"
     database.touch()
     monkeypatch.setattr(Store, "records", lambda self, sql, values=(): [{"study": "s", "spec": spec}])
-    removed = {
-        3: ("3, 7–8", [3, 7, 8]),
-        2: ("1–2", [1, 2]),
-        1: ("10", [10]),
-        9: ("1–4, 6–10", [*range(1, 5), *range(6, 11)]),
+    kept = {
+        "3, 7–8": [1, 2, 4, 5, 6, 9, 10],
+        "1–2": [3, 4, 5, 6, 7, 8, 9, 10],
+        "10": [1, 2, 3, 4, 5, 6, 7, 8, 9],
+        "1–4, 6–10": [5],
+        "twice 3–10": [*range(1, 11), *range(3, 11)],
     }
-    rows = [row | {"edit": f"without-{many}", "blocks": text, "twice": False} for many, (text, _) in removed.items()]
-    rows += [row | {"edit": "twice", "blocks": "3–10", "twice": True}]
+    rows = [
+        {"model": "my.model", "item": "drop", "layers": 10, "edit": f"edit-{i}", "twice": "twice" in blocks}
+        | {"blocks": blocks.removeprefix("twice ")}
+        for i, blocks in enumerate(kept)
+    ]
     mergekit("s", SimpleNamespace(records=lambda sql, values: rows, path=database), tmp_path)
-    for many, (_, blocks) in removed.items():
-        config = yaml.safe_load((tmp_path / f"my.model-drop-without-{many}.yml").read_text("utf-8"))
+    for i, blocks in enumerate(kept.values()):
+        config = yaml.safe_load((tmp_path / f"my.model-drop-edit-{i}.yml").read_text("utf-8"))
         assert config.keys() == {"slices", "merge_method"} and config["merge_method"] == "passthrough"
         sources = [source for part in config["slices"] for source in part["sources"]]
         assert all(source.keys() == {"model", "layer_range"} and source["model"] == "org/name" for source in sources)
-        kept = [block + 1 for source in sources for block in range(*source["layer_range"])]
-        assert kept == [block for block in range(1, 11) if block not in blocks]
-    config = yaml.safe_load((tmp_path / "my.model-drop-twice.yml").read_text("utf-8"))
-    assert [part["sources"][0]["layer_range"] for part in config["slices"]] == [[0, 10], [2, 10]]
-
-
-def test_mergekit_needs_a_removed_block_of_a_model_on_disk(place):
-    command = ["export", "trained", "--for", "mergekit", "--out", str(place / "results"), "--to", str(place)]
-    done = CliRunner().invoke(app, command, prog_name="reporter")
-    assert done.exit_code == 2 and "add `skip:" in " ".join(done.output.split())
+        assert [block + 1 for source in sources for block in range(*source["layer_range"])] == blocks
 
 
 def test_tables_of_other_libraries_have_the_same_numbers(results):
@@ -169,40 +160,32 @@ def test_a_figure_is_an_altair_chart_with_its_rows(results):
         results.chart("anisotropy.top_variance_share", "d")
 
 
-@pytest.mark.parametrize(
-    ("study", "tool", "says"),
-    [
+def test_a_study_a_tool_or_a_block_that_is_not_there_is_one_line(place, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    for study, tool, says in (
         ("trained", "tensorbord", "did you mean 'tensorboard'"),
         ("train", "huggingface", "no study 'train'"),
         ("trained", "wandb", "pip install 'layer-reporter[wandb]'"),
-    ],
-)
-def test_a_study_or_a_tool_that_is_not_there_is_one_line(place, monkeypatch, study, tool, says):
-    monkeypatch.setitem(sys.modules, "wandb", None)
-    places = ["--out", str(place / "results"), "--to", str(place / "absent")]
-    done = CliRunner().invoke(app, ["export", study, "--for", tool, *places], prog_name="reporter")
-    assert done.exit_code == 2 and says in done.output and len(done.output.strip().splitlines()) == 1
+        ("trained", "mergekit", "add `skip:"),
+    ):
+        done = call("export", study, "--for", tool, "--out", place / "results", "--to", place / "absent")
+        assert done.exit_code == 2 and says in done.output and len(done.output.strip().splitlines()) == 1
 
 
 def test_a_new_metric_runs_as_it_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-    def metrics(*arguments):
-        return CliRunner().invoke(app, ["metrics", *arguments], prog_name="reporter")
-
-    done = metrics("--new", "drift")
+    done = call("metrics", "--new", "drift")
     assert done.exit_code == 0
     assert all(way in done.output for way in ('entry-points."reporter.metrics"', "plugins: [drift.py]"))
-    study = {"study": "new", "plugins": ["drift.py"], "metrics": ["drift"], "models": STUDY["models"]}
-    study["corpora"] = STUDY["corpora"]
+    study = STUDY | {"study": "new", "plugins": ["drift.py"], "metrics": ["drift"], "claims": {}}
     Path("study.yaml").write_text(json.dumps(study), "utf-8")
-    assert metrics("drift").exit_code == 2, "it is a metric of its study alone"
+    assert call("metrics", "drift").exit_code == 2, "it is a metric of its study alone"
     try:
-        shown = metrics("drift", "--study", "study.yaml")
+        shown = call("metrics", "drift", "--study", "study.yaml")
         assert shown.exit_code == 0 and shown.stdout.startswith("drift:")
         assert [metric.name for metric in reporter.validate(study).study.metrics] == ["drift"]
         for name, says in (("drift", "exists already"), ("loss", "exists already"), ("a b", "name of a metric; use")):
-            done = metrics("--new", name)
+            done = call("metrics", "--new", name)
             assert done.exit_code == 2 and says in done.output
     finally:
         forget_plugins()

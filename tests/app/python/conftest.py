@@ -13,14 +13,9 @@ STUDY = {
     "models": {"small": MODEL},
     "corpora": {"c": {"generate": "grammar", "texts": 260, "words": [5, 12]}},
     "metrics": ["anisotropy"],
-    "claims": {
-        "uneven": {
-            "says": "More than <none> of it.",
-            "value": {"metric": "anisotropy.top_variance_share", "model": "small", "layer": "last"},
-            "above": 0.0,
-        }
-    },
 }
+SHARE = {"metric": "anisotropy.top_variance_share", "model": "small", "layer": "last"}
+STUDY["claims"] = {"uneven": {"says": "More than <none> of it.", "value": SHARE, "above": 0.0}}
 
 BERT = {"recipe": MODEL["recipe"] | {"architecture": "bert"}}
 OWN = {

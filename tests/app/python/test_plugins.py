@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from app.python.conftest import MODEL
 from typer.testing import CliRunner
 
@@ -32,15 +33,21 @@ def mine(seen, options):
         yield reporter.Value("norm", place, float(np.linalg.norm(moments.mean)), moments.n)
 """
 LONG = {"says": "It is long.", "value": {"metric": "mine.norm", "model": "small", "layer": "last"}, "above": 0.0}
-STUDY = {
-    "study": "plugged",
-    "plugins": ["mine.py"],
-    "models": {"small": MODEL},
-    "corpora": {"c": {"generate": "grammar", "texts": 40, "words": [5, 12]}},
-    "metrics": ["mine"],
-    "views": ["words"],
-    "claims": {"long": LONG},
-}
+SHORT = {"generate": "grammar", "texts": 40, "words": [5, 12]}
+STUDY = {"study": "plugged", "plugins": ["mine.py"], "models": {"small": MODEL}, "corpora": {"c": SHORT}}
+STUDY |= {"metrics": ["mine"], "views": ["words"], "claims": {"long": LONG}}
+
+
+def first_cell(study, plugin=None):
+    """The first cell that a study plans, once its plugin has this text."""
+    if plugin:
+        Path("mine.py").write_text(plugin, "utf-8")
+    return plan_study(study_of(study), Path("results")).cells[0]
+
+
+def assert_refused(study, said):
+    with pytest.raises(reporter.SpecError, match=re.escape(said)):
+        reporter.validate(study)
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +59,7 @@ def forgotten(tmp_path, monkeypatch):
     forget_plugins()
 
 
-def test_a_study_measures_what_its_plugin_defines(monkeypatch):
-    import yaml
-
+def test_a_study_measures_what_its_plugin_defines():
     place = Path("studies")  # the plugin is looked for beside the study, wherever one stands
     place.mkdir()
     Path("mine.py").rename(place / "mine.py")
@@ -72,41 +77,34 @@ def test_a_study_measures_what_its_plugin_defines(monkeypatch):
     assert [choice.name for choice in stored.study.metrics] == ["mine"] and "long" in stored.study.claims
 
 
-def test_an_edited_plugin_is_computed_again():
-    before = plan_study(study_of(STUDY), Path("results")).cells[0]
-    again = plan_study(study_of(STUDY), Path("results")).cells[0]
-    Path("mine.py").write_text(METRIC.replace("float(np", "2 * float(np"), "utf-8")
-    after = plan_study(study_of(STUDY), Path("results")).cells[0]
+def test_an_edited_plugin_is_computed_again_and_is_known_to_its_study_alone():
+    before, again = first_cell(STUDY), first_cell(STUDY)
+    after = first_cell(STUDY, METRIC.replace("float(np", "2 * float(np"))
     assert before.fingerprint == again.fingerprint != after.fingerprint
-    shipped = plan_study(study_of(STUDY | {"metrics": ["motion"], "claims": {}}), Path("results")).cells[0]
+    shipped = first_cell(STUDY | {"metrics": ["motion"], "claims": {}})
     assert "metric code" in after.inputs and "metric code" not in shipped.inputs
-
-
-def test_a_plugin_is_known_to_its_study_alone():
     named = {choice.name for choice in study_of(STUDY | {"metrics": "all"}).study.metrics}
     without = study_of(STUDY | {"plugins": [], "metrics": "all", "claims": {}}).study.metrics
     assert named == {choice.name for choice in without} | {"mine"}
-    with pytest.raises(reporter.SpecError, match="unknown metric 'mine'"):
-        reporter.validate(STUDY | {"plugins": []})
-    with pytest.raises(reporter.SpecError, match="did you mean 'norm'"):
-        reporter.validate(STUDY | {"claims": {"c": LONG | {"value": {"metric": "mine.nrom", "model": "small"}}}})
+    assert_refused(STUDY | {"plugins": []}, "unknown metric 'mine'")
+    misspelt = LONG | {"value": {"metric": "mine.nrom", "model": "small"}}
+    assert_refused(STUDY | {"claims": {"c": misspelt}}, "did you mean 'norm'")
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
+def test_a_plugin_that_breaks_is_named_with_its_line():
+    for source, said in (
         ("import reporter\nx = 1 / 0\n", "mine.py:2: ZeroDivisionError: division by zero; fix the file"),
         ("import reporter\ndef f(:\n", "mine.py:2: SyntaxError: "),
         ("x = 1\n", "mine.py: registers nothing; decorate a function with @reporter.metric"),
         (METRIC.replace('"mine"', '"motion"'), "metric 'motion' is defined twice, in reporter.metrics.motion and in "),
         ("import sys\nsys.exit(3)\n", "mine.py:2: SystemExit: 3; fix the file"),
-    ],
-)
-def test_a_plugin_that_breaks_is_named_with_its_line(source, said):
-    Path("mine.py").write_text(source, "utf-8")
-    with pytest.raises(reporter.UsageError) as caught:
-        reporter.validate(STUDY)
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+        *((ANALYSIS.replace('"ends"', f'"{name}"'), f"'{name}'") for name in ("models", "copy", "Ends", "motion")),
+    ):
+        Path("mine.py").write_text(source, "utf-8")
+        with pytest.raises(reporter.UsageError) as caught:
+            reporter.validate(STUDY)
+        assert said in str(caught.value) and "\n" not in str(caught.value)
+        forget_plugins()
 
 
 ANALYSIS = """
@@ -123,34 +121,23 @@ class Ends(reporter.Part):
 def ends(item: Ends, context: reporter.Context):
     yield reporter.Value("spread", None, float(len(item.start)), 1)
 """
-ASKS = STUDY | {"metrics": "none", "claims": {}, "ends": {"e": {"start": "the cat"}}}
 
 
 def test_an_analysis_of_a_plugin_has_its_key_in_its_study_alone():
-    Path("mine.py").write_text(ANALYSIS, "utf-8")
-    (cell,) = plan_study(study_of(ASKS), Path("results")).cells
+    asks = STUDY | {"metrics": "none", "claims": {}, "ends": {"e": {"start": "the cat"}}}
+    cell = first_cell(asks, ANALYSIS)
     assert cell.key.corpus == "e" and "analysis code" in cell.inputs
     assert cell.settings == {"start": "the cat", "on": "c"}
-    Path("mine.py").write_text(ANALYSIS.replace("float(len", "2.0 * float(len"), "utf-8")
-    assert plan_study(study_of(ASKS), Path("results")).cells[0].fingerprint != cell.fingerprint
+    assert first_cell(asks, ANALYSIS.replace("float(len", "2.0 * float(len")).fingerprint != cell.fingerprint
     for wrong, said in (
         ({"ends": {"e": {"strat": "x"}}}, "ends.e.strat: unknown key; did you mean 'start'"),
         ({"ends": {"e": {"start": "x", "on": "d"}}}, "ends.e.on: no corpus 'd'; corpora of this study: c"),
         ({"endss": {}}, "endss: unknown key; did you mean 'ends'"),
         ({"claims": {"k": {"value": {"metric": "ends.sprd", "model": "small"}}}}, "did you mean 'spread'"),
         ({"claims": {"k": {"value": {"metric": "ends.spread", "model": "small", "corpus": "f"}}}}, "no ends 'f'"),
+        ({"plugins": []}, "ends: unknown key"),
     ):
-        with pytest.raises(reporter.SpecError, match=re.escape(said)):
-            reporter.validate(ASKS | wrong)
-    with pytest.raises(reporter.SpecError, match="ends: unknown key"):
-        reporter.validate(ASKS | {"plugins": []})
-
-
-@pytest.mark.parametrize("name", ["models", "copy", "Ends", "motion"])
-def test_an_analysis_cannot_be_called_like_what_is_there(name):
-    Path("mine.py").write_text(ANALYSIS.replace('name="ends"', f'name="{name}"'), "utf-8")
-    with pytest.raises(reporter.UsageError, match=f"'{name}'"):
-        reporter.validate(STUDY | {"claims": {}})
+        assert_refused(asks | wrong, said)
 
 
 SOURCE = """
@@ -165,32 +152,28 @@ class Said(reporter.CorpusPart):
 def said(said: Said, around: reporter.SourceContext):
     return reporter.Origin("hearsay", "", lambda: (reporter.Record(text) for text in said.said))
 """
-HEARD = STUDY | {"metrics": ["motion"], "claims": {}, "corpora": {"c": {"said": ["one two", "three four"]}}}
 
 
 def test_a_source_of_a_plugin_is_read_again_when_it_is_edited():
+    heard = STUDY | {"metrics": ["motion"], "claims": {}, "corpora": {"c": {"said": ["one two", "three four"]}}}
     Path("mine.py").write_text(SOURCE, "utf-8")
-    before = plan_study(study_of(HEARD), Path("results")).texts["c"]
+    before = plan_study(study_of(heard), Path("results")).texts["c"]
     assert (list(before), before.source, before.location) == (["one two", "three four"], "said", "hearsay")
     Path("mine.py").write_text(SOURCE.replace("Record(text)", "Record(text.upper())"), "utf-8")
-    assert list(plan_study(study_of(HEARD), Path("results")).texts["c"]) == ["ONE TWO", "THREE FOUR"]
+    assert list(plan_study(study_of(heard), Path("results")).texts["c"]) == ["ONE TWO", "THREE FOUR"]
+    circle = "circular reference: corpus 'c' is said by model 'small', which is trained on"
     for wrong, said in (
         ({"said": ["a"], "by": "smal"}, "corpora.c.by: no model 'smal'; did you mean 'small'"),
-        (
-            {"said": ["a"], "by": "small"},
-            "circular reference: corpus 'c' is said by model 'small', which is trained on",
-        ),
+        ({"said": ["a"], "by": "small"}, circle),
         ({"saidd": ["a"]}, "corpora.c.saidd: unknown key; did you mean 'said'"),
     ):
-        with pytest.raises(reporter.SpecError, match=re.escape(said)):
-            reporter.validate(HEARD | {"corpora": {"c": wrong}})
+        assert_refused(heard | {"corpora": {"c": wrong}}, said)
 
 
 def test_two_studies_cannot_bring_two_metrics_of_one_name():
     Path("other").mkdir()
-    for folder in (".", "other"):
+    for name, folder in (("a", "."), ("b", "other")):
         Path(folder, "mine.py").write_text(METRIC, "utf-8")
-        name = "a" if folder == "." else "b"
         Path(folder, "s.yaml").write_text(f"study: {name}\nplugins: [mine.py]\nmodels: {{m: gpt2}}\n", "utf-8")
     both = CliRunner().invoke(app, ["run", "s.yaml", "other/s.yaml"])
     assert both.exit_code == 2 and "metric 'mine' is defined twice" in both.output
@@ -198,21 +181,16 @@ def test_two_studies_cannot_bring_two_metrics_of_one_name():
 
 
 def test_a_cell_of_a_notebook_can_define_one_and_run_again():
-    def run_cell(source):
-        name = f"<cell {hash(source)}>"
-        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)  # as IPython does
-        exec(compile(source, name, "exec"), {"__name__": "__main__"})
-
     x = np.ones((2, 20, 3)) * np.array([1.0, 2.0])[:, None, None]
-    found = []
+    values, codes = [], set()
     try:
         for factor in (1, 3):
-            run_cell(METRIC.replace('"mine"', '"celled"').replace("float(", f"{factor} * float("))
-            found.append(
-                (reporter.measure(x, ["celled"]).layer_metrics["value"].tolist(), METRICS.all()["celled"].code)
-            )
+            source = METRIC.replace('"mine"', '"celled"').replace("float(", f"{factor} * float(")
+            name = f"<cell {hash(source)}>"
+            linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)  # as IPython does
+            exec(compile(source, name, "exec"), {"__name__": "__main__"})
+            values.append(reporter.measure(x, ["celled"]).layer_metrics["value"].tolist())
+            codes.add(METRICS.all()["celled"].code)
     finally:
         METRICS._entries.pop("celled")
-    (once, code), (thrice, other) = found
-    assert once == pytest.approx([3**0.5, 12**0.5]) and thrice == pytest.approx([3 * value for value in once])
-    assert code != other
+    assert values == [pytest.approx([factor * 3**0.5, factor * 12**0.5]) for factor in (1, 3)] and len(codes) == 2

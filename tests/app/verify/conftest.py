@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -101,14 +102,9 @@ def based(tmp_path_factory, run):
 
 @pytest.fixture
 def folder(tmp_path, finished):
-    """A copy of the finished study that a test may change; observables, which verify must not read, are left out."""
-    shutil.copy(finished / "tiny.yaml", tmp_path)
-    (tmp_path / "results" / "cache").mkdir(parents=True)
-    shutil.copy(finished / "results" / "results.duckdb", tmp_path / "results")
-    for name in ("models", "texts"):
-        if (finished / "results" / "cache" / name).is_dir():
-            shutil.copytree(finished / "results" / "cache" / name, tmp_path / "results" / "cache" / name)
-    return tmp_path
+    """A copy of the finished study that a test may change, without what a pass left, which verify must not read."""
+    of_a_pass = shutil.ignore_patterns("observables", "tokens")
+    return Path(shutil.copytree(finished, tmp_path / "copy", ignore=of_a_pass))
 
 
 @pytest.fixture
@@ -117,7 +113,6 @@ def again():
 
     def go(folder, study="tiny.yaml", **asked):
         name = str(folder / study) if study.endswith(".yaml") else study
-        progress = Progress(io.StringIO())
-        return verify(name, folder / "results", Asked(**asked), progress=progress)
+        return verify(name, folder / "results", Asked(**asked), progress=Progress(io.StringIO()))
 
     return go

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import duckdb
 import pytest
+from oracles.families import build_family
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
@@ -13,33 +14,29 @@ from reporter.core.errors import UsageError
 from reporter.metrics.base import catalogue
 from reporter.models.load import LoadedModel
 
+TEXTS = ("The cat runs in town", "birds sing")
+
 
 def test_a_finished_study_agrees(finished, again):
     found = again(finished)
-    wrong = {one.name: one for one in found.deviations.values() if not one.passed}
-    assert found.passed and not wrong
+    assert found.passed and not [one.name for one in found.deviations.values() if not one.passed]
     assert {one["cell"] for one in found.cells} == {"enc × nested", "dec × nested"}
-    # Every statistic that is stored was measured again, or it says why not.
     with duckdb.connect(str(finished / "results" / "results.duckdb"), read_only=True) as database:
         stored = database.execute(
             "SELECT DISTINCT metric || '.' || statistic FROM layer_metrics WHERE value IS NOT NULL "
             "UNION SELECT DISTINCT metric || '.' || statistic FROM layer_pairs WHERE value IS NOT NULL"
         ).fetchall()
+        facts = database.execute("SELECT DISTINCT model, texts, special, sinks > 0 FROM cells ORDER BY ALL").fetchall()
+    # What the rules are about is there: repeated texts, sinks, special strings inside a text (two, in two texts).
+    assert facts[:2] == [("dec", 40, 2, True), ("enc", 40, 82, False)]
+    # Every statistic that is stored was measured again, or it says why not.
     compared, skipped = set(found.deviations), {name for name, _ in found.unverified}
     assert {name for (name,) in stored} <= compared | skipped
-    only_skipped = {name for name in skipped - compared if not name.endswith("_floor")}
-    assert only_skipped <= {
-        "contextuality.explained_by_first_baseline",
-        "contextuality.explained_by_first_adjusted",
-        "layer_pairs.cka_calibrated",
-        "layer_pairs.knn_calibrated",
-    }, "random draws"
+    drawn = {f"contextuality.explained_by_first_{name}" for name in ("baseline", "adjusted")}
+    drawn |= {f"layer_pairs.{name}_calibrated" for name in ("cka", "knn")}
+    assert {name for name in skipped - compared if not name.endswith("_floor")} <= drawn, "random draws"
     assert not {reason for name, reason in found.unverified if name in compared}
-    # What the rules are about is there: repeated texts, sinks, special strings inside a text (two, in two texts).
-    with duckdb.connect(str(finished / "results" / "results.duckdb"), read_only=True) as database:
-        facts = database.execute("SELECT DISTINCT model, texts, special, sinks > 0 FROM cells ORDER BY ALL").fetchall()
-    assert facts[:2] == [("dec", 40, 2, True), ("enc", 40, 82, False)]
-    assert {"sinks.texts", "sink_cuts.left_out", "outliers.sink_sensitivity"} <= set(found.deviations)
+    assert {"sinks.texts", "sink_cuts.left_out", "outliers.sink_sensitivity"} <= compared
     # The layers of both models were compared with each other as well.
     assert found.deviations["layer_pairs.cka"].numbers == 3 * (9 + 9 + 9)
 
@@ -63,25 +60,18 @@ def test_what_changed_against_a_base_is_measured_again(tmp_path, based, again):
     found = again(tmp_path / "copy", cells=9, corpus="nested")
     wrong = {one.name for one in found.deviations.values() if not one.passed}
     assert wrong == {"change.distance", "divergence.kl_90", "partners.spearman"}
-    names = {name for name in found.deviations if name.startswith("change.")}
-    assert names == {
-        f"change.{name}" for name in ("cosine", "distance", "moved", "linear", "distance_seed", "linear_seed")
-    }
-    divergences = {f"divergence.{statistic.name}" for statistic in catalogue()["divergence"].statistics}
-    assert divergences <= set(found.deviations)
+    names = ("cosine", "distance", "moved", "linear", "distance_seed", "linear_seed")
+    expected = {f"change.{name}" for name in names}
+    assert {name for name in found.deviations if name.startswith("change.")} == expected
+    expected = {f"divergence.{statistic.name}" for statistic in catalogue()["divergence"].statistics}
+    names = ("recall", "mrr", "mexa", "spearman")
+    expected |= {f"partners.{name}{floor}" for name in names for floor in ("", "_floor")}
+    assert expected <= set(found.deviations)
     assert not {name for name, _ in found.unverified if name.startswith(("change.", "divergence.", "partners."))}
     # Four models at up to three layers, three poolings and four treatments; in `words` those of the main pooling again.
     assert found.deviations["partners.mexa"].numbers == (3 + 3 + 3 + 2 + 4) * 12 + 15
-    assert {
-        f"partners.{name}{floor}" for name in ("recall", "mrr", "mexa", "spearman") for floor in ("", "_floor")
-    } <= {*found.deviations}
-
-
-def test_what_a_model_is_compared_with_must_be_measured_again_too(based, again):
-    found = again(based, model="tuned", corpus="nested")
-    assert {reason for name, reason in found.unverified if name.startswith("change.")} == {
-        "the base or the twin was not measured again; raise --cells"
-    }
+    reasons = {reason for name, reason in again(based, model="tuned", corpus="nested").unverified if "change." in name}
+    assert reasons == {"the base or the twin was not measured again; raise --cells"}
 
 
 def test_wrong_numbers_are_named(folder):
@@ -98,9 +88,8 @@ def test_wrong_numbers_are_named(folder):
         database.execute("UPDATE cells SET sinks = sinks + 1 WHERE model = 'dec'")
         first = "(model, token_id) = (SELECT (model, token_id) FROM sinks WHERE model = 'dec' LIMIT 1)"
         database.execute(f"UPDATE sinks SET texts = texts + 1 WHERE {first}")
-    done = CliRunner().invoke(
-        app, ["verify", "tiny", "--out", str(folder / "results"), "--model", "dec", "--format", "json"]
-    )
+    options = ["--out", str(folder / "results"), "--model", "dec", "--format", "json"]
+    done = CliRunner().invoke(app, ["verify", "tiny", *options])
     assert done.exit_code == 1
     said = {one["name"]: one for one in json.loads(done.stdout)["deviations"] if not one["passed"]}
     assert set(said) == {*wrong, "cells.sinks", "sinks.texts"}
@@ -129,60 +118,56 @@ def test_a_wrong_convention_is_named(tmp_path, small, run, again, monkeypatch):
     assert found.deviations["motion.norm"].where == "dec × nested, words, block 2"
 
 
-def test_the_verb_exits_with_zero_where_all_agrees_and_what_is_left_out_says_why(small, again):
+def test_the_verb_exits_with_zero_where_all_agrees_and_what_is_left_out_says_why(small, tmp_path, again):
     found = again(small, cells=1, model="dec")
     assert found.passed and [one["cell"] for one in found.cells] == ["dec × nested"]
     assert found.left_out == {"enc × nested": "not chosen by --model or --corpus"}
     done = CliRunner().invoke(app, ["verify", "tiny", "--out", str(small / "results"), "--model", "dec"])
     assert done.exit_code == 0 and "enc × nested: not chosen" in done.stdout
     assert "verified: " in done.stdout.splitlines()[-1]
-    with pytest.raises(UsageError, match="8 texts, more than --max-texts 7"):
-        again(small, max_texts=7)
-    with pytest.raises(UsageError, match="no model 'dce'; did you mean 'dec'"):
-        again(small, model="dce")
-    with pytest.raises(UsageError, match=r"no study 'tinny' in .*; did you mean 'tiny'"):
-        again(small, study="tinny")
-
-
-def test_numbers_of_another_study_file_are_not_compared(small, tmp_path, again):
-    """What changed since the run has no numbers yet."""
-    shutil.copytree(small, tmp_path / "copy")
+    for asked, said in (
+        ({"max_texts": 7}, "8 texts, more than --max-texts 7"),
+        ({"model": "dce"}, "no model 'dce'; did you mean 'dec'"),
+        ({"study": "tinny"}, r"no study 'tinny' in .*; did you mean 'tiny'"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            again(small, **asked)
+    shutil.copytree(small, tmp_path / "copy")  # what changed since the run has no numbers yet
     path = tmp_path / "copy" / "tiny.yaml"
     path.write_text(path.read_text("utf-8").replace("float32}", "float32, seed: 1}"), "utf-8")
     with pytest.raises(UsageError, match="seed"):
         again(tmp_path / "copy")
 
 
-def _write_study(folder, family, keys):
-    """Write a study of a tiny model of a family on two texts; ``keys`` come last and may replace the corpora."""
-    from oracles.families import build_family
+@pytest.fixture
+def of_family(tmp_path, run, again):
+    """Return a function that runs a study of a tiny model of a family on short texts, and verifies it."""
 
-    build_family(family, folder / family)
-    study = {"study": "tiny", "models": {family: {"path": family}}, "views": ["words"], "run": {"precision": "float32"}}
-    study |= {"corpora": {"few": {"texts": ["The cat runs in town", "birds sing"]}}} | keys
-    (folder / "tiny.yaml").write_text(json.dumps(study))
+    def verified(family, *texts, **keys):
+        build_family(family, tmp_path / family)
+        study = {"study": "tiny", "models": {family: {"path": family}}, "corpora": {"few": {"texts": texts}}, **keys}
+        study |= {"views": ["words"], "run": {"precision": "float32"}}
+        (tmp_path / "tiny.yaml").write_text(json.dumps(study))
+        run(tmp_path / "tiny.yaml", tmp_path / "results")
+        found = again(tmp_path)
+        assert found.passed
+        return found
 
-
-def test_blocks_that_share_their_weights_have_no_second_path_for_contributions(tmp_path, run, again):
-    _write_study(tmp_path, "albert", {"metrics": ["motion", "contributions"]})
-    run(tmp_path / "tiny.yaml", tmp_path / "results")
-    found = again(tmp_path)
-    assert found.passed and "motion.norm" in found.deviations
-    reasons = {reason for name, reason in found.unverified if name == "contributions.attention_ratio"}
-    assert len(reasons) == 1 and "the two norms that separate" in reasons.pop()
+    return verified
 
 
-def test_texts_of_one_token_agree(tmp_path, run, again):
-    corpora = {"words": {"texts": ["cat", "dogs", "mouse"]}}
-    _write_study(tmp_path, "bert", {"metrics": ["motion", "outliers"], "corpora": corpora})
-    run(tmp_path / "tiny.yaml", tmp_path / "results")
-    assert again(tmp_path).passed
+def test_blocks_that_share_their_weights_have_no_second_path_for_contributions(of_family):
+    found = of_family("albert", *TEXTS, metrics=["motion", "contributions"])
+    assert "motion.norm" in found.deviations
+    (reason,) = {reason for name, reason in found.unverified if name == "contributions.attention_ratio"}
+    assert "the two norms that separate" in reason
+
+
+def test_texts_of_one_token_agree(of_family):
+    of_family("bert", "cat", "dogs", "mouse", metrics=["motion", "outliers"])
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bert", "mamba"])
-def test_what_the_head_reads_agrees_where_the_final_state_is_not_read(tmp_path, run, again, family):
-    _write_study(tmp_path, family, {"metrics": ["motion", "lens"], "sites": ["embedding", "block"]})
-    run(tmp_path / "tiny.yaml", tmp_path / "results")
-    found = again(tmp_path)
-    assert found.passed
+def test_what_the_head_reads_agrees_where_the_final_state_is_not_read(of_family, family):
+    found = of_family(family, *TEXTS, metrics=["motion", "lens"], sites=["embedding", "block"])
     assert ("lens.kl" in found.deviations) == (family == "gpt2")  # the heads of the others are not read
