@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from reporter.charts.captions import CLOSE, FIXED, LOG, Axis, axes_of, axis_of
 from reporter.charts.chart import WHO, Chart, Draw, Drawn, Read, filled
@@ -20,6 +21,7 @@ from reporter.charts.profile import BLANK, features, profile, worded
 from reporter.charts.styles import Styles, alt, ordered, unvalidated
 from reporter.core.errors import is_out_of_memory, with_type
 from reporter.core.numbers import is_null
+from reporter.geometry.arrays import Ints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -290,24 +292,43 @@ def page_data(drawn: Drawn) -> dict[str, Any]:
 
 def pack(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the frame as ``{"rows": count, "columns": {name: packed column}}``, ready for JSON."""
-    return {"rows": len(frame), "columns": {str(name): pack_column(frame[name].tolist()) for name in frame.columns}}
+    return {"rows": len(frame), "columns": {str(name): pack_column(column) for name, column in frame.items()}}
 
 
-def pack_column(values: list[Any]) -> dict[str, Any]:
+def pack_column(column: pd.Series[Any]) -> dict[str, Any]:
     """Return one column in the shortest of three forms.
 
     These are ``{"plain": […]}``, ``{"levels": […], "codes": […]}`` and ``{"levels": […], "runs": [code, count, …]}``.
     """
-    tidied = {value: tidy(value) for value in dict.fromkeys(values)}  # most columns repeat few values
-    plain = [tidied[value] for value in values]
-    levels = list(dict.fromkeys(plain))
-    if len(levels) > max(1, len(plain) // 2):
-        return {"plain": plain}
+    import pandas as pd
+
+    distinct, values = pd.factorize(column, use_na_sentinel=False)
+    tidied = [tidy(value) for value in values.tolist()]  # most columns repeat few values
+    levels = list(dict.fromkeys(tidied))
     place = {level: code for code, level in enumerate(levels)}
-    codes = [place[value] for value in plain]
-    runs = [part for code, run in groupby(codes) for part in (code, len(list(run)))]
-    forms = ({"plain": plain}, {"levels": levels, "codes": codes}, {"levels": levels, "runs": runs})
-    return min(forms, key=lambda form: len(json.dumps(form)))
+    codes = np.array([place[value] for value in tidied], dtype=np.int64)[distinct]
+    if not len(codes) or len(levels) > max(1, len(codes) // 2):
+        return {"plain": [levels[code] for code in codes.tolist()]}
+    starts = np.flatnonzero(np.append(True, np.diff(codes)))
+    runs = np.stack([codes[starts], np.diff(starts, append=len(codes))], axis=1).ravel()
+    # Characters of each form as JSON: what its numbers and texts take, and ", " between them.
+    of_level = np.array([len(json.dumps(x) if x is None or isinstance(x, str) else repr(x)) + 2 for x in levels])
+    table = len('{"levels": [], ') + of_level.sum()
+    sizes = {
+        "plain": len('{"plain": []}') + of_level[codes].sum(),
+        "codes": table + len('"codes": []}') + _characters(codes),
+        "runs": table + len('"runs": []}') + _characters(runs) - 2,
+    }
+    match min(sizes, key=sizes.__getitem__):
+        case "plain":
+            return {"plain": [levels[code] for code in codes.tolist()]}
+        case "codes":
+            return {"levels": levels, "codes": codes.tolist()}
+    return {"levels": levels, "runs": runs.tolist()}
+
+
+def _characters(numbers: Ints) -> int:
+    return int((np.char.str_len(np.arange(numbers.max() + 1).astype(str)) + 2)[numbers].sum())
 
 
 def tidy(value: Any) -> Any:

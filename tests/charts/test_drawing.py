@@ -26,7 +26,7 @@ cell = st.one_of(st.none(), st.integers(-5, 5), st.floats(-1e6, 1e6).map(tidy), 
 
 @given(st.lists(cell, max_size=60))
 def test_packing_loses_nothing(values):
-    packed = json.loads(json.dumps(drawing.pack_column(values)))
+    packed = json.loads(json.dumps(drawing.pack_column(pd.Series(values, dtype=object))))
     assert unpack_column(packed) == [tidy(value) for value in values]
 
 
