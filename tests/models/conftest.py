@@ -34,7 +34,7 @@ def language_model(family, tmp_path_factory):
 @pytest.fixture
 def copy(family, tmp_path):
     """Return a copy of a family's folder that may be changed."""
-    return lambda name="bert": shutil.copytree(family(name), tmp_path / "copy")
+    return lambda name="bert": shutil.copytree(family(name), tmp_path / f"copy-of-{name}")
 
 
 @pytest.fixture
