@@ -8,12 +8,19 @@ import warnings
 
 import pytest
 
-REQUIRED = os.environ.get("REPORTER_REQUIRE_BROWSER") == "1"
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
     "--disable-dev-shm-usage", "--disable-component-update", "--no-first-run", "--hide-scrollbars",
 )  # fmt: skip
 
+# what has a chart's place near the window has its chart, or says that there is nothing to draw
+DRAWN = """
+const near = [...document.querySelectorAll(".panel")].filter(panel => {
+  const box = panel.getBoundingClientRect();
+  return box.top < innerHeight && box.bottom > 0 && panel.checkVisibility() && !panel.closest("[inert]");
+});
+return near.every(panel => panel.querySelector("svg.marks, canvas, table, .void"));
+"""
 PATIENCE = 120.0  # seconds; beside other work a loaded machine draws a long page slowly, and no test is about that
 
 
@@ -22,10 +29,8 @@ def chromium(tmp_path_factory):
     """A driver, shared by all tests; each test opens its page anew."""
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (binary and driver):
-        message = "needs Debian's chromium and chromium-driver"
-        if REQUIRED:
-            pytest.fail(message)
-        pytest.skip(message)
+        give_up = pytest.fail if os.environ.get("REPORTER_REQUIRE_BROWSER") == "1" else pytest.skip
+        give_up("needs Debian's chromium and chromium-driver")
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
@@ -92,7 +97,7 @@ class Tab:
         where = {"block": block, "behavior": "instant"}
         self.run("document.querySelector(arguments[0]).scrollIntoView(arguments[1])", selector, where)
 
-    def scroll(self, drawn, step, *arguments):
+    def scroll(self, step, drawn=DRAWN, *arguments):
         """Go down the page, which grows as it is drawn, and wait at each stop until ``drawn`` returns true."""
         top = 0
         while top < self.run("return document.documentElement.scrollHeight"):

@@ -15,13 +15,21 @@ READY = "return document.documentElement.classList.contains('all-data')"
 ON_PAPER = "return [...document.querySelectorAll('#glance .figure:first-child .on-paper')].map(one => one.textContent)"
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_one_file_shows_the_whole_report_and_asks_for_nothing(tab, single, dark):
-    tab.open(single / "made-up.html", dark=dark)
+def test_one_file_shows_the_report_asks_for_nothing_and_lets_no_other_script_run(tab, single):
+    tab.open(single / "made-up.html", dark=True)
     tab.until(DRAWN)
     assert tab.run("return document.querySelectorAll('a.home').length") == 0, "there is no list of studies beside it"
     tab.click("input[name=view][value=all]")
     tab.assert_quiet()
+    tab.run(
+        "window.hit = []; document.body.insertAdjacentHTML('beforeend', '<img src=x: onerror=\"hit.push(1)\">');"
+        "const own = document.createElement('script'); own.textContent = 'hit.push(2)'; document.body.append(own);"
+        "const other = document.createElement('script'); other.src = 'data:text/javascript,hit.push(3)';"
+        "document.body.append(other)"
+    )
+    tab.until("return document.images.length > 0 && document.images[document.images.length - 1].complete")
+    assert tab.run("return hit") == []
+    assert any("Content Security Policy" in said for said in tab.complaints())
 
 
 def test_one_file_has_every_page_of_the_study(tab, single):
@@ -36,40 +44,27 @@ def test_one_file_has_every_page_of_the_study(tab, single):
     tab.assert_quiet()
 
 
-def test_one_file_lets_no_other_script_run(tab, single):
-    tab.open(single / "made-up.html")
-    tab.until(DRAWN)
-    tab.complaints()
-    tab.run(
-        "window.hit = []; document.body.insertAdjacentHTML('beforeend', '<img src=x: onerror=\"hit.push(1)\">');"
-        "const own = document.createElement('script'); own.textContent = 'hit.push(2)'; document.body.append(own);"
-        "const other = document.createElement('script'); other.src = 'data:text/javascript,hit.push(3)';"
-        "document.body.append(other)"
-    )
-    tab.until("return document.images.length > 0 && document.images[document.images.length - 1].complete")
-    assert tab.run("return hit") == []
-    assert any("Content Security Policy" in said for said in tab.complaints())
-
-
-def test_a_study_that_is_copied_alone_is_whole(tab, reports, tmp_path):
-    shutil.copytree(reports / "made-up", tmp_path / "made-up")
-    tab.open(tmp_path / "made-up" / "index.html")
+def test_a_study_that_is_copied_alone_is_whole_and_a_page_alone_says_what_is_missing(tab, reports, tmp_path):
+    copy = tmp_path / "made-up"
+    shutil.copytree(reports / "made-up", copy)
+    tab.open(copy / "index.html")
     tab.until(DRAWN)
     assert not tab.run("return document.getElementById('alone').checkVisibility()")
     tab.assert_quiet()
-
-
-def test_a_page_that_is_copied_alone_says_what_is_missing(tab, reports, tmp_path):
-    shutil.copy(reports / "made-up" / "index.html", tmp_path)
-    tab.open(tmp_path / "index.html")
+    shutil.rmtree(copy / "data")
+    tab.open(copy / "layers.html")
+    tab.see(".panel")
+    assert "is not beside this page" in tab.until("return document.querySelector('.panel .broken')?.textContent")
+    shutil.rmtree(copy / "assets")
+    tab.open(copy / "index.html")
     tab.until("return document.getElementById('alone').checkVisibility()")
-    assert "the folder assets is not beside it" in tab.run("return document.getElementById('alone').textContent")
+    assert "the folder assets is not beside it" in tab.texts("#alone")[0]
     lines = "[...document.querySelectorAll('.small-profile svg path')].map(line => getComputedStyle(line).fill)"
     assert set(tab.run(f"return {lines}")) == {"none"}, "a line that is filled is a black shape"
 
 
-def test_paper_has_a_key_and_the_choices_in_words(tab, reports):
-    tab.open(reports / "made-up" / "index.html")
+def test_paper_has_a_key_the_choices_in_words_and_every_chart_in_ink_on_white(tab, reports):
+    tab.open(reports / "made-up" / "index.html", dark=True)
     tab.until(READY)
     tab.click("input[name=view][value=all]")
     tab.run("dispatchEvent(new Event('beforeprint'))")
@@ -81,12 +76,6 @@ def test_paper_has_a_key_and_the_choices_in_words(tab, reports):
     assert a[2] == b[2] and a[1] < b[0], "two figures stand beside each other, or At a glance takes ten sheets"
     tab.run("dispatchEvent(new Event('afterprint'))")
     assert tab.run(ON_PAPER) == []
-    tab.assert_quiet()
-
-
-def test_paper_has_every_chart_in_ink_on_white(tab, reports):
-    tab.open(reports / "made-up" / "layers.html", dark=True)
-    tab.until(READY)  # nobody prints in the first second
     pdf = base64.b64decode(tab.browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
     assert len(re.findall(rb"/Type /Page\b", pdf)) <= 15
     streams = re.findall(rb"/FlateDecode.*?stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
@@ -102,9 +91,8 @@ def pdf_colour(colour):
     return " ".join(f"{channel:.4f}".removeprefix("0").rstrip("0") for channel in channels).encode()
 
 
-@pytest.mark.parametrize("page", ["texts", "weights"])
-def test_paper_shows_the_charts_that_nobody_scrolled_to(tab, reports, page):
-    tab.open(reports / "exhibited" / f"{page}.html", height=300)
+def test_paper_shows_the_charts_that_nobody_scrolled_to(tab, reports):
+    tab.open(reports / "exhibited" / "weights.html", height=300)
     tab.until(READY)
     tab.run("dispatchEvent(new Event('beforeprint'))")
     tab.until("return [...document.querySelectorAll('.plot')].every(plot => plot.querySelector('svg, canvas, table'))")

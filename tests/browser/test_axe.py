@@ -41,14 +41,6 @@ cut("svg.marks g[class*=mark-]", 6);
 cut("pre code", 0);
 """
 LIDS = "for (const lid of document.querySelectorAll('main details, header details')) lid.open = true"
-# what has a chart's place near the window has its chart
-DRAWN = """
-const near = [...document.querySelectorAll(".panel")].filter(panel => {
-  const box = panel.getBoundingClientRect();
-  return box.top < innerHeight && box.bottom > 0 && panel.checkVisibility() && !panel.closest("[inert]");
-});
-return near.every(panel => panel.querySelector("svg.marks, canvas, table, .void"));
-"""
 # What axe finds besides on how headings, landmarks and tables are ordered is asked for, too, whatever its weight.
 AXE = """
 const done = arguments[1];
@@ -69,10 +61,8 @@ axe.run(document, Object.assign({ resultTypes: ["violations"] }, arguments[0])).
 def axe():
     """The script of axe-core."""
     if importlib.util.find_spec("axe_playwright_python") is None:
-        message = "needs axe-playwright-python, of requirements-dev.txt"
-        if os.environ.get("REPORTER_REQUIRE_BROWSER") == "1":
-            pytest.fail(message)
-        pytest.skip(message)
+        give_up = pytest.fail if os.environ.get("REPORTER_REQUIRE_BROWSER") == "1" else pytest.skip
+        give_up("needs axe-playwright-python, of requirements-dev.txt")
     return (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
@@ -88,7 +78,7 @@ def test_axe_finds_nothing_serious(tab, reports, axe, page):
     for theme, rules in (("light", None), ("dark", ["color-contrast", "link-in-text-block"])):
         # what is no question of colour has been asked in the light
         tab.prefer(dark=theme == "dark")
-        tab.scroll(DRAWN, 1600)
+        tab.scroll(1600)
         tab.run(FIRST)
         tab.run(axe)
         found = tab.browser.execute_async_script(AXE, {"runOnly": rules} if rules else {})

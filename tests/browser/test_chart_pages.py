@@ -4,42 +4,15 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-# every chart in the window has drawn what it shows, or says that there is nothing
-DRAWN = """
-const full = pane => pane.querySelector("svg.marks, canvas, table") || pane.querySelector(".plot.void");
-const seen = [...document.querySelectorAll(".of-chapter")].filter(chart => {
-  const box = chart.getBoundingClientRect();
-  return box.top < innerHeight && box.bottom > 0;
-});
-return seen.every(chart => chart.querySelector(".panel") && [...chart.querySelectorAll(".panel")].every(full));
-"""
 CONCEPTS = '[id="figure-sentences.concepts"]'
 POINTS = '[id="figure-static.points"]'
 NAMES = '[data-slots="sentences.concepts"] .panel-name'
 FIRST = f"return document.querySelector('{NAMES}').textContent === arguments[0]"
 
 
-@pytest.fixture
-def sentences(tab, reports):
-    """The page of sentences, whose heat map of concepts is drawn."""
-    tab.open(reports / "exhibited" / "texts.html")
-    reveal(tab, CONCEPTS)
-    return tab
-
-
 def reveal(tab, chart):
     tab.see(chart, "start")
     tab.until("return document.querySelector(arguments[0]).querySelector('canvas, svg.marks, table') !== null", chart)
-
-
-@pytest.mark.parametrize("name", ["weights", "texts"])
-def test_a_page_draws_without_network_or_complaint_and_its_tokens_are_text(tab, reports, name):
-    tab.open(reports / "exhibited" / f"{name}.html", width=420, dark=True)
-    tab.scroll(DRAWN, 800)
-    assert tab.run("return document.querySelectorAll('.broken').length") == 0
-    assert tab.run("return document.documentElement.scrollWidth") <= 420
-    assert tab.run("return document.querySelectorAll('main script, main img').length") == 0
-    tab.assert_quiet()
 
 
 def test_a_token_is_searched_marked_and_read_off_by_keyboard(tab, reports):
@@ -56,29 +29,28 @@ def test_a_token_is_searched_marked_and_read_off_by_keyboard(tab, reports):
     assert tab.texts(f"{POINTS} .told") != first
 
 
-def test_one_slider_moves_every_picture_and_a_second_model_stands_beside_and_the_address_has_it(sentences, reports):
+def test_one_slider_moves_every_picture_and_a_second_model_stands_beside_and_the_address_has_it(tab, reports):
     second = f"return document.querySelectorAll('{NAMES}')[1]?.textContent === arguments[0]"
-    assert sentences.texts(NAMES) == ["bert · layer 2"]
-    sentences.keys("ARROW_RIGHT", on="#stop")
-    sentences.until(FIRST, "bert · layer 3")
-    sentences.keys("END", on="#stop")
-    sentences.until(FIRST, "bert · after the final norm")
-    sentences.choose("#slot-1", "1")
-    sentences.until(second, "gpt2 · step 600 · layer 3")
-    sentences.click("input[value=attention]")
-    sentences.until(FIRST, "bert · layer 4")
-    assert sentences.texts(".broken") == []
-    sentences.until("return ['beside', 'layer', 'site'].every(name => new URLSearchParams(location.search).has(name))")
-    stop, query = sentences.texts("#stop-label"), sentences.run("return location.search")
-    sentences.open(reports / "exhibited" / "texts.html", query=query)
-    sentences.until("return document.getElementById('slot-1').value === '1'")
-    assert sentences.texts("#stop-label") == stop
-    sentences.until(f"return document.querySelectorAll('{NAMES}').length === 2")
-    sentences.assert_quiet()
-
-
-def test_the_heat_map_marks_what_is_beyond_chance(sentences):
-    sentences.until(f"return document.querySelector('{CONCEPTS}').querySelectorAll('svg.marks text').length > 9")
-    texts = sentences.texts(f"{CONCEPTS} svg.marks text")
-    # doctor–nurse against female–male, on both sides
+    tab.open(reports / "exhibited" / "texts.html")
+    reveal(tab, CONCEPTS)
+    assert tab.texts(NAMES) == ["bert · layer 2"]
+    tab.until(f"return document.querySelector('{CONCEPTS}').querySelectorAll('svg.marks text').length > 9")
+    texts = tab.texts(f"{CONCEPTS} svg.marks text")
+    # doctor–nurse against female–male, on both sides, is beyond chance
     assert [texts.count(mark) for mark in ("●", "○", "−0.32")] == [2, 2, 2]
+    tab.keys("ARROW_RIGHT", on="#stop")
+    tab.until(FIRST, "bert · layer 3")
+    tab.keys("END", on="#stop")
+    tab.until(FIRST, "bert · after the final norm")
+    tab.choose("#slot-1", "1")
+    tab.until(second, "gpt2 · step 600 · layer 3")
+    tab.click("input[value=attention]")
+    tab.until(FIRST, "bert · layer 4")
+    assert tab.texts(".broken") == []
+    tab.until("return ['beside', 'layer', 'site'].every(name => new URLSearchParams(location.search).has(name))")
+    stop, query = tab.texts("#stop-label"), tab.run("return location.search")
+    tab.open(reports / "exhibited" / "texts.html", query=query)
+    tab.until("return document.getElementById('slot-1').value === '1'")
+    assert tab.texts("#stop-label") == stop
+    tab.until(f"return document.querySelectorAll('{NAMES}').length === 2")
+    tab.assert_quiet()

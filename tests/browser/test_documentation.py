@@ -34,10 +34,8 @@ def test_every_page_has_a_twin_in_plain_markdown_and_an_entry_in_llms_txt(docume
     index = (documentation / "llms.txt").read_text("utf-8")
     assert re.match(r"# reporter\n\n> \S.*\n\n## \w", index)
     listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\): \S.*$", index, re.MULTILINE)
-    twins = {
-        path.relative_to(documentation).as_posix(): path.read_text("utf-8") for path in documentation.rglob("*.md")
-    }
-    pages = {path.relative_to(documentation).with_suffix(".md").as_posix() for path in documentation.rglob("*.html")}
+    twins = {str(path.relative_to(documentation)): path.read_text("utf-8") for path in documentation.rglob("*.md")}
+    pages = {str(path.relative_to(documentation).with_suffix(".md")) for path in documentation.rglob("*.html")}
     assert len(set(listed)) == len(listed) and {*listed, "index.md"} == set(twins) == pages - {"search.md"}
     for name, text in twins.items():
         outside = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -49,42 +47,34 @@ def test_every_page_has_a_twin_in_plain_markdown_and_an_entry_in_llms_txt(docume
 
 
 def test_every_number_table_and_key_has_its_place(documentation):
-    for room, found in (("metrics", catalogue()), ("analyses", analyses())):
-        for name, one in found.items():
-            text = (documentation / room / f"{name}.html").read_text("utf-8")
-            for statistic in one.statistics:
-                assert f"{name}.{statistic.name}</" in text or f"{name}.{statistic.name}<" in text
-            assert text.count("Definition</strong>") == len(one.statistics)
+    rooms = dict.fromkeys(catalogue(), "metrics") | dict.fromkeys(analyses(), "analyses")
+    for name, one in (catalogue() | analyses()).items():
+        text = (documentation / rooms[name] / f"{name}.html").read_text("utf-8")
+        assert all(f"{name}.{statistic.name}<" in text for statistic in one.statistics)
+        assert text.count("Definition</strong>") == len(one.statistics)
     text = (documentation / "tables.html").read_text("utf-8")
     for name, table in tables().items():
         assert f'id="table-{name.replace("_", "-")}"' in text, name
         assert all(f">{column.name}</span>" in text for column in table.columns)
 
 
-def test_pages_of_somebody_else_are_not_replaced(tmp_path):
-    (tmp_path / "theirs.txt").write_text("mine")
-    with pytest.raises(ReporterError, match="name a new folder"):
-        docs.build(tmp_path)
-    assert (tmp_path / "theirs.txt").read_text() == "mine"
-
-
-def test_a_mistake_in_a_page_is_an_error(tmp_path, monkeypatch):
+def test_what_keeps_the_site_from_being_made_is_said_and_nothing_is_left(tmp_path, monkeypatch):
     pytest.importorskip("furo", reason="needs the extra 'docs'")
 
     def write(folder):
         folder.mkdir()
         (folder / "index.md").write_text("# Page\n\n[nowhere](missing.md)\n")
 
+    (tmp_path / "theirs.txt").write_text("mine")
+    with pytest.raises(ReporterError, match="name a new folder"):
+        docs.build(tmp_path)
     monkeypatch.setattr(docs, "write_sources", write)
     with pytest.raises(ReporterError, match=r"index\.md.*missing\.md"):
         docs.build(tmp_path / "site")
-    assert not (tmp_path / "site").exists()
-
-
-def test_without_sphinx_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sphinx.application", None)
     with pytest.raises(ReporterError, match=r"pip install 'layer-reporter\[docs\]'"):
         docs.build(tmp_path / "site")
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs.txt"], "pages of somebody else are not replaced"
 
 
 @pytest.mark.browser

@@ -12,17 +12,13 @@ COLUMN = (
 CHOSEN = "return document.querySelector('[data-side=a] .word[aria-checked=true]').textContent"
 
 
-def show(tab, reports, address, **window):
+def show(tab, reports, address):
     """Open the page, and then what an address asks for."""
-    tab.open(reports / "explored" / "tokens.html", **window)
+    tab.open(reports / "explored" / "tokens.html")
     tab.until(READY)
     tab.run("location.hash = arguments[0]", address)
-    wanted = dict(pair.split("=") for pair in address.split("&"))
-    tab.until(
-        "const at = new URLSearchParams(location.hash.slice(1));"
-        "return at.has('zoom') && Object.entries(arguments[0]).every(([name, value]) => at.get(name) === value)",
-        wanted,
-    )
+    script = "const at = location.hash.slice(1).split('&'); return arguments[0].every(one => at.includes(one))"
+    tab.until(f"{script} && location.hash.includes('zoom=')", address.split("&"))
 
 
 def keys(tab, selector, *pressed):
@@ -138,8 +134,7 @@ def test_controls_that_change_faster_than_their_data_loads(tab, reports):
     tab.open(reports / "explored" / "tokens.html")
     tab.until(READY)
     before = address(tab)
-    journeys = tab.run("return [...document.querySelector('[data-key=\"a.journey\"]').options].map(one => one.value)")
-    journey = next(name for name in journeys if name != before["journey"])  # of this one nothing is loaded
+    journey = "hostile" if before["journey"] == "mouse" else "mouse"  # of this one nothing is loaded
     tab.run(
         """
         const [journey, model] = arguments;
@@ -179,9 +174,8 @@ setTimeout(() => { add(watch.takeRecords()); done(sum); }, 200);
 """
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-def test_nothing_that_is_seen_moves_while_the_page_loads_and_long_tokens_do_not_widen_it(tab, reports, width):
-    tab.open(reports / "explored" / "tokens.html", width=width)
+def test_nothing_that_is_seen_moves_while_the_page_loads_and_long_tokens_do_not_widen_it(tab, reports):
+    tab.open(reports / "explored" / "tokens.html", width=360)
     tab.until(READY)
     tab.until("return document.querySelector('.lines svg.marks')")
     assert tab.browser.execute_async_script(SHIFTS) < 0.02
@@ -189,4 +183,4 @@ def test_nothing_that_is_seen_moves_while_the_page_loads_and_long_tokens_do_not_
     tab.until("return document.querySelector('.word[title*=\"(500 characters)\"]')")
     words = tab.texts("[data-side=a] .word")
     assert words[2].startswith("<script>alert(1)") and {"empty", "U+202Eturned", "U+0007bellU+001B"} <= {*words}
-    assert tab.run("return document.documentElement.scrollWidth") == width
+    assert tab.run("return document.documentElement.scrollWidth") == 360

@@ -33,16 +33,13 @@ PAYLOADS = (
     f"url({AWAY}4)]]><script>hit(11)</script><!--<script>",
 )
 # Columns and keys of words that reporter itself puts there, and that queries and pages compare with words.
-OURS = set(
-    re.findall(
-        r"\w+",
-        """alone among analysis attention baseline bos by chart checkpoint checkpoint_a checkpoint_b class content_hash
-        device end_of_scale errors fact feature fingerprint inputs kind last_hidden_state measure method metric metrics
-        norm_placement options own_states part pooling positions precision projection revision role rule script
-        site sort sorted_by spec spec_hash sql statistic status study timings verdict versions view views weights which
-        why""",
-    )
-)
+WORDS = """
+alone among analysis attention baseline bos by chart checkpoint checkpoint_a checkpoint_b class content_hash device
+end_of_scale errors fact feature fingerprint inputs kind last_hidden_state measure method metric metrics norm_placement
+options own_states part pooling positions precision projection revision role rule script site sort sorted_by spec
+spec_hash sql statistic status study timings verdict versions view views weights which why
+"""
+OURS = set(WORDS.split())
 STRUCTURED = {"detail", "labels", "reasons", "scores"}  # JSON
 PAGES = {
     "whole": ("index", "layers", "training", "tokens", "claims", "method"),
@@ -51,6 +48,7 @@ PAGES = {
 }
 
 LONG = pytest.mark.nightly
+ALL = [(study, name) for study, names in PAGES.items() for name in names]
 # one page of each template that is not too long
 DAILY = [("explored", "tokens"), *(("exhibited", name) for name in ("index", "layers", "training", "method"))]
 
@@ -125,10 +123,8 @@ def poison_all(database):
     """Poison each text of each table; return in how many columns."""
     columns = 0
     with duckdb.connect(str(database)) as connection:
-        held = connection.execute(
-            "SELECT table_name, column_name FROM duckdb_columns() JOIN duckdb_tables() USING (table_name) "
-            "WHERE data_type = 'VARCHAR' AND NOT duckdb_columns.internal"
-        ).fetchall()
+        held = connection.execute("""SELECT table_name, column_name FROM duckdb_columns() JOIN duckdb_tables()
+            USING (table_name) WHERE data_type = 'VARCHAR' AND NOT duckdb_columns.internal""").fetchall()
         for table, column in held:
             if column in OURS or table == "schema_version":
                 continue
@@ -177,8 +173,7 @@ def look_at_all(tab, page, query=""):
         tab.browser.execute_async_script("setTimeout(arguments[0], 300)")
         assert tab.run("return hits") == []
         assert tab.run(CODE, AWAY) == []
-        assert tab.complaints() == []
-        assert tab.requests() == []
+        tab.assert_quiet()
         assert tab.run("return document.documentElement.textContent.includes('hit(')"), "the payloads can be read"
         assert used or page.suffix == ".svg"
     finally:
@@ -194,14 +189,7 @@ def test_a_page_that_lets_a_payload_act_is_noticed(tab, tmp_path):
         tab.complaints(), tab.requests()
 
 
-@pytest.mark.parametrize(
-    ("study", "name"),
-    [
-        pytest.param(study, name, marks=LONG if (study, name) not in DAILY else ())
-        for study, names in PAGES.items()
-        for name in names
-    ],
-)
+@pytest.mark.parametrize(("study", "name"), [pytest.param(*page, marks=() if page in DAILY else LONG) for page in ALL])
 def test_nothing_acts_on_a_page(tab, hostile, study, name):
     look_at_all(tab, hostile / study / f"{name}.html")
 
@@ -230,13 +218,11 @@ def test_nothing_acts_in_a_published_folder_or_in_a_picture_that_is_opened_by_it
     assert len(pictures) > 30
     kinds: dict[str, Path] = {}
     for picture in pictures:  # one of each kind that carries a payload, and all of them for what is not text
-        written = picture.read_text("utf-8")
-        for element in ElementTree.fromstring(written).iter():
+        for element in ElementTree.parse(picture).iter():
             assert element.tag.rpartition("}")[2].lower() not in ("script", "image", "foreignobject", "use"), picture
             for name, value in element.attrib.items():
-                assert not name.lower().startswith("on"), picture
-                assert not name.endswith("href") or value.startswith("#"), picture
-        if "hit(" in written:
+                assert not name.lower().startswith("on") and (not name.endswith("href") or value[0] == "#"), picture
+        if "hit(" in picture.read_text("utf-8"):
             kinds.setdefault(re.sub(r".*[.]", "", picture.stem), picture)
     assert len(kinds) > 3
     for picture in kinds.values():

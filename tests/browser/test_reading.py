@@ -1,4 +1,4 @@
-"""Reading a study's charts by mouse, keys and finger: cursor, legend, means, two views, search; and the address."""
+"""Reading a study's charts by mouse and keys: cursor, legend, means, two views, search; and the address."""
 
 import pytest
 
@@ -11,6 +11,7 @@ POINTS = f"[...document.querySelectorAll('{FIGURE} .mark-symbol path')]"
 LABELS = f"{POINTS}.map(mark => mark.getAttribute('aria-label'))"
 ADDRESS = "return Object.fromEntries(new URLSearchParams(location.search))"
 PRESS = "dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))"
+CELLS = "return [...document.querySelectorAll('.readout tbody tr')].map(row => row.innerText)"
 ROWS = "document.querySelectorAll('.readout tbody tr').length"
 TICKS = "return [...document.querySelectorAll(arguments[0] + ' .role-axis-label text')].map(t => t.textContent)"
 CURSORS = """
@@ -45,7 +46,7 @@ def point_of(tab, depth):
     return line["x"] + depth * line["width"], frame["y"] + 3
 
 
-def test_a_mouse_reads_all_models_in_all_charts(page, reports):
+def test_a_mouse_reads_all_models_in_all_charts_a_press_keeps_the_cursor_and_keys_go_from_layer_to_layer(page, reports):
     x, y = point_of(page, 0.52)
     page.mouse(x, y)
     page.until(f"return !document.querySelector('.readout').hidden && {ROWS}")
@@ -65,14 +66,6 @@ def test_a_mouse_reads_all_models_in_all_charts(page, reports):
     assert "depth" not in page.run(ADDRESS), "what only passes is not kept"
     box = page.run("return document.querySelector('.readout').getBoundingClientRect().toJSON()")
     assert not box["top"] < y < box["bottom"], "the table is not over the chart that is read"
-    page.mouse(5, 5)
-    page.until("return document.querySelector('.readout').hidden")
-
-
-CELLS = "return [...document.querySelectorAll('.readout tbody tr')].map(row => row.innerText)"
-
-
-def test_a_press_keeps_the_cursor_and_a_reload_has_it(page):
     page.mouse(*point_of(page, 0.5), press=True)
     page.mouse(5, 5)
     page.until("return new URLSearchParams(location.search).has('depth')")
@@ -83,9 +76,6 @@ def test_a_press_keeps_the_cursor_and_a_reload_has_it(page):
     assert float(page.run("return document.getElementById('depth').value")) == pytest.approx(kept, abs=0.01)
     page.run(PRESS, "Escape")
     page.until("return document.querySelector('.readout').hidden && !location.search")
-
-
-def test_keys_go_from_layer_to_layer(page):
     depth = "return Math.abs(Number(new URLSearchParams(location.search).get('depth') ?? NaN) - arguments[0]) < 1e-3"
     for key, expected in ((".", 0), (".", 1 / 8), (",", 0)):  # the first layer of the deepest model comes next
         page.run(PRESS, key)
@@ -93,32 +83,10 @@ def test_keys_go_from_layer_to_layer(page):
     assert all("layer 0" in row for row in page.run(CELLS))
 
 
-def test_a_finger_moves_the_cursor(page):
-    def touch(kind, *depths):
-        points = [dict(zip("xy", point_of(page, depth), strict=True)) for depth in depths]
-        page.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-
-    page.browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
-    try:
-        touch("touchStart", 0.1)
-        for depth in (0.2, 0.4, 0.75):
-            touch("touchMove", depth)
-        touch("touchEnd")
-    finally:
-        page.browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
-    page.until("return Math.abs(Number(new URLSearchParams(location.search).get('depth')) - 0.75) < 0.03")
-    assert page.run(f"return {ROWS}") == 4
-
-
 def test_models_are_hidden_alone_and_renamed_and_the_address_says_so(page, open_at, reports):
     def use(model, tool):
         row = f"document.querySelector('button.model[data-model={model}]').parentElement"
         page.run(f"{row}.querySelector('.{tool}').click()")
-
-    def rename(name):
-        use("minilm", "name")
-        page.run("const field = document.querySelector('.rename'); field.value = arguments[0]; field.blur()", name)
-        page.until("return !document.querySelector('.rename')")
 
     page.run("document.querySelector('details.legend').open = true")
     use("bert", "hide")
@@ -129,14 +97,10 @@ def test_models_are_hidden_alone_and_renamed_and_the_address_says_so(page, open_
     page.click(".show-all")
     page.until(f"return {POINTS}.length === 28")
     assert page.run(TICKS, FIGURE) != alone, "the axis follows"
-
-    rename("bert")
-    assert page.texts("button.model[data-model=minilm] span") == ["minilm"], "two models never get one name"
-    use("minilm", "name")
-    page.keys("Other", "ESCAPE")
-    assert page.texts("button.model[data-model=minilm] span") == ["minilm"], "Esc keeps the name"
-    use("minilm", "name")
-    page.keys("Mini", "ENTER")
+    for name, key, kept in (("bert", "ENTER", "minilm"), ("Other", "ESCAPE", "minilm"), ("Mini", "ENTER", "Mini")):
+        use("minilm", "name")
+        page.keys(name, key)
+        assert page.texts("button.model[data-model=minilm] span") == [kept], "two models never get one name"
     assert not page.run("return location.search.includes('highlight')"), "Enter takes the name, and no more"
     use("bert", "hide")
     page.until("return location.search.includes('name.minilm=Mini') && location.search.includes('hide=bert')")
@@ -151,7 +115,16 @@ def test_models_are_hidden_alone_and_renamed_and_the_address_says_so(page, open_
     page.assert_quiet()
 
 
-def test_roles_are_drawn_as_means(page, open_at):
+def test_two_token_sets_are_drawn_in_one_panel_and_roles_as_means(page, open_at):
+    dashed = f"[...document.querySelectorAll('{FIGURE} .mark-line path')]"
+    before, ticks = page.run(f"return {dashed}.length"), page.run(TICKS, FIGURE)
+    page.click("input[value=both]")
+    page.until(f"return {dashed}.length > arguments[0]", before)
+    page.until("return location.search === '?view=both'")
+    assert page.run(f"return {POINTS}.length") == 28, "only the first token set has marks"
+    assert page.run(TICKS, FIGURE) == ticks
+    page.click("input[value=words]")
+    page.until(f"return {dashed}.length === arguments[0] && !location.search", before)
     page.click("#means")
     page.until(f"return {LABELS}.every(label => label.includes('mean of '))")
     assert "95 % intervals over models" in page.texts(f"{FIGURE} svg")[0]
@@ -162,76 +135,38 @@ def test_roles_are_drawn_as_means(page, open_at):
     assert {"mean of encoders", "mean of decoders"} <= names and not {"minilm", "gpt2"} & names
 
 
-def test_two_token_sets_are_drawn_in_one_panel(page, open_at):
-    dashed = f"[...document.querySelectorAll('{FIGURE} .mark-line path')]"
-    before = page.run(f"return {dashed}.length")
-    ticks = page.run(TICKS, FIGURE)
-    page.click("input[value=both]")
-    page.until(f"return {dashed}.length > arguments[0]", before)
-    page.until("return location.search === '?view=both'")
-    assert page.run(f"return {POINTS}.length") == 28, "only the first token set has marks"
-    assert page.run(TICKS, FIGURE) == ticks
-    page.click("input[value=words]")
-    page.until(f"return {dashed}.length === arguments[0] && !location.search", before)
-
-
-def test_back_undoes_a_choice_and_closes_a_figure(page):
-    page.click("input[value=no-sinks]")
-    page.until("return location.search === '?view=no-sinks'")
-    page.run("document.querySelector(arguments[0]).click()", f'[id="figure-{NAME}"] .fill')  # no pointer over a chart
-    page.until("return location.search.includes('figure=')")
-    page.run("history.back()")
-    page.until("return !document.querySelector('.figure.open') && location.search === '?view=no-sinks'")
-    page.run("history.forward()")
-    page.until("return document.querySelector('.figure.open') && location.search.includes('figure=')")
-
-
-def test_a_figure_is_pinned_to_the_board_and_the_address_has_it(page, open_at):
-    page.click(f'[id="figure-{NAME}"] .pin')
-    page.until("return location.search.includes('board=')")
-    open_at(page.run("return location.search"))
-    assert page.texts(".board h3 a") == ["variance explained by the first principal component"]
-    page.click(".board .pin")
-    page.until("return document.querySelector('.board').hidden && !location.search")
-    assert page.run("return document.querySelectorAll(arguments[0]).length", f'[id="figure-{NAME}"]') == 1
-
-
-def test_an_axis_can_be_logarithmic_and_the_address_has_it(page):
-    figure = "#figure-anisotropy\\.isoscore"
+def test_all_controls_are_in_the_address_and_travel_to_the_other_pages(page, open_at):
+    axis = "[id='figure-anisotropy.isoscore']"
     noted = "return document.querySelector(arguments[0])?.textContent.includes('logarithmic')"
-    page.click(f"{figure} .fill")
-    page.until("return document.querySelector(arguments[0] + ' .role-axis-label text')", figure)
-    page.choose(f"{figure} select[data-pick=axis]", "log")
-    page.until(noted, f"{figure} svg.marks")
-    page.until("return location.search.includes('axis=log')")
-    page.browser.refresh()
-    page.until(noted, f"{figure} svg.marks")
-    page.assert_quiet()
-
-
-def test_controls_are_in_the_address_and_travel_to_the_other_pages(page, open_at):
     page.click("input[value=no-sinks]")
     page.choose("#moment", 0, "input")
     page.click("button.model[data-model=bert]")
-    page.until("return ['view', 'moment', 'highlight'].every(name => new URLSearchParams(location.search).has(name))")
-    assert page.run(ADDRESS) == {"view": "no-sinks", "moment": "step 0", "highlight": "bert"}
+    page.click(f'[id="figure-{NAME}"] .pin')
+    page.choose(f"{axis} select[data-pick=axis]", "log")
+    chosen = {"view": "no-sinks", "moment": "step 0", "highlight": "bert", "board": NAME}
+    page.until("return [...arguments[0], 'axis'].every(name => location.search.includes(`${name}=`))", list(chosen))
+    assert page.run(ADDRESS).items() >= chosen.items()
+    page.see(FIGURE)
     labels = page.run(f"return {LABELS}")
     open_at(page.run("return location.search"))
     page.until(f"return {LABELS}.join() === arguments[0]", ",".join(labels))
     assert page.run("return document.querySelector('input[name=view]:checked').value") == "no-sinks"
     assert page.texts("#moment-label") == ["step 0"]
     assert page.run("return document.querySelector('button.model[data-model=bert]').ariaPressed") == "true"
+    assert page.texts(".board h3 a") == ["variance explained by the first principal component"]
+    page.click(f"{axis} .fill")
+    page.until(noted, f"{axis} svg.marks")
+    page.run(PRESS, "Escape")
+    page.click(".board .pin")
+    page.until("return document.querySelector('.board').hidden && !location.search.includes('board')")
     page.until("return document.querySelector('.pages a').href.includes('index.html?view=no-sinks')")
     page.click(".pages a")
     page.until("return location.pathname.endsWith('/index.html') && document.querySelector('input[name=view]')")
     page.until("return document.querySelector('input[name=view]:checked').value === 'no-sinks'")
 
 
-@pytest.mark.parametrize(
-    "query", ["?view=nothing&moment=step+x&hide=nobody&depth=7", "?depth=NaN&corpus=x&figure=x&board=y&name.x=y"]
-)
-def test_an_address_that_makes_no_sense_shows_the_page(tab, open_at, query):
-    open_at(query)
+def test_an_address_that_makes_no_sense_shows_the_page(tab, open_at):
+    open_at("?view=nothing&moment=step+x&hide=nobody&depth=NaN&corpus=x&figure=x&board=y&name.x=y")
     tab.until(f"return {POINTS}.length === 28")
     tab.assert_quiet()
 
@@ -256,11 +191,13 @@ def test_a_search_finds_figures_of_all_pages_by_title_definition_and_other_words
         page.keys("ESCAPE")
 
 
-def test_figures_are_gone_through_and_fill_the_screen(page):
+def test_figures_are_gone_through_and_fill_the_screen_and_back_undoes_each_choice(page):
     def press(key):
         page.run(PRESS, key)
         return page.run("return document.activeElement.id")
 
+    page.click("input[value=no-sinks]")
+    page.until("return location.search === '?view=no-sinks'")
     page.run("scrollTo({top: 0, behavior: 'instant'})")
     first, second = press("j"), press("j")
     assert first.startswith("figure-") and second.startswith("figure-") and first != second
@@ -270,6 +207,10 @@ def test_figures_are_gone_through_and_fill_the_screen(page):
     page.until("return `figure-${new URLSearchParams(location.search).get('figure')}` === arguments[0]", first)
     box = page.run("return document.querySelector('.figure.open').getBoundingClientRect().toJSON()")
     assert box["width"] > 1300 and box["height"] > 800
+    page.run("history.back()")
+    page.until("return !document.querySelector('.figure.open') && location.search === '?view=no-sinks'")
+    page.run("history.forward()")
+    page.until("return document.querySelector('.figure.open') && location.search.includes('figure=')")
     press("j")
     assert page.run("return document.querySelector('.figure.open').id") == second
     page.until("return location.search.includes(arguments[0])", second.removeprefix("figure-"))
@@ -279,14 +220,12 @@ def test_figures_are_gone_through_and_fill_the_screen(page):
     assert page.run("return document.querySelector('.bar-of-study').inert")
     press("Escape")
     page.until("return !document.querySelector('.figure.open') && !document.querySelector('.bar-of-study').inert")
-    page.until("return !location.search")
 
 
 def test_a_sent_address_shows_its_figure_though_charts_above_it_grow(tab, reports):
     last = "[...document.querySelectorAll('main > section.group')].pop()"
-    tab.open(reports / "made-up" / "layers.html")
-    name = tab.run(f"return {last}.id")
-    tab.open(reports / "made-up" / "layers.html", query=f"?view=both#{name}")
+    tab.open(reports / "made-up" / "layers.html", query="?view=both#group-dimension")
+    assert tab.run(f"return {last}.id") == "group-dimension"
     tab.run("document.querySelector('main').style.paddingTop = '3000px'")  # as charts do that come late
     tab.until(f"const {{top}} = {last}.getBoundingClientRect(); return top >= 0 && top < innerHeight")
     tab.run("dispatchEvent(new Event('wheel')); scrollTo({top: 0, behavior: 'instant'})")

@@ -1,6 +1,5 @@
 """The pages of a study in real Chromium, opened as files: charts, controls, tables, claims, themes and widths."""
 
-import shutil
 import time
 from xml.etree import ElementTree
 
@@ -13,8 +12,7 @@ from reporter.store import Store
 
 pytestmark = pytest.mark.browser
 FIGURE = '.panel[data-chart="anisotropy.top_variance_share"][data-corpus="nested"]'
-SENTENCE = f"{FIGURE} .reading"
-BEHIND = "#figure-anisotropy\\.top_variance_share details.behind"
+FILL = '[id="figure-anisotropy.top_variance_share"] .fill'
 # every panel near the window has drawn marks
 DRAWN = """
 const near = [...document.querySelectorAll(".panel")].filter(panel => {
@@ -27,7 +25,6 @@ OUTSIDE = """
 return [...document.querySelectorAll("#claims *")].filter(e => !e.closest(".scroll > table") && !e.closest("pre") &&
   e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80));
 """
-LIDS = "for (const lid of document.querySelectorAll('main details')) lid.open = true"
 
 
 @pytest.fixture
@@ -98,22 +95,38 @@ def draw_all(tab):
     """Go down the page until every panel that can be seen was drawn."""
     # what is far from the window is taken down again; panels are drawn from 500 above it to 500 below
     seen = "for (const p of document.querySelectorAll('.panel:has(.mark-symbol path)')) p.dataset.seen = 'yes';"
-    tab.scroll(f"const drawn = (() => {{ {DRAWN} }})(); {seen} return drawn", 1600, "none may be near")
+    tab.scroll(1600, f"const drawn = (() => {{ {DRAWN} }})(); {seen} return drawn", "none may be near")
     left = "[...document.querySelectorAll('.panel:not([data-seen])')].filter(p => p.checkVisibility())"
     assert tab.run(f"return {left}.map(p => p.dataset.chart)") == []
 
 
-def test_the_drawn_points_are_the_numbers_and_follow_view_and_checkpoint(page, reports):
-    assert len(marks(page)) == count_of(reports, "made-up", "true") == 7 + 5 + 7 + 9
-    before = page.texts(SENTENCE)
+def test_the_drawn_points_and_the_table_behind_them_are_the_numbers_and_follow_the_controls(page, reports):
+    points = 7 + 5 + 7 + 9
+    assert len(marks(page)) == count_of(reports, "made-up", "true") == points
+    numbers = Store(reports / "results.duckdb").frame(
+        "SELECT view, value FROM layer_metrics WHERE study = 'made-up' AND metric = 'anisotropy' AND checkpoint IN "
+        "('final', 'step600') AND statistic IN ('top_variance_share', 'top_variance_share_floor')"
+    )
+    values = numbers.groupby("view")["value"]
+    page.click(FILL)
+    page.click("#figure-anisotropy\\.top_variance_share details.behind summary")
+    rows = "[...document.querySelectorAll('#figure-anisotropy\\\\.top_variance_share details.behind tbody tr')]"
+    assert page.until(f"return {rows}.length") == values.size()["words"]
+    head = page.texts("#figure-anisotropy\\.top_variance_share details.behind th")
+    assert {"corpus", "model", "layer", "value", "ci low"} <= set(head) and "view" not in head, "all rows have the same"
+    cells = f"{rows}.map(row => Number(row.cells[{head.index('value')}].textContent))"
+    largest = f"return Math.abs(Math.max(...{cells}) / arguments[0] - 1) < 1e-3"
+    assert page.run(largest, float(values.max()["words"]))
+    before = page.texts(f"{FIGURE} .reading")
     change(page, page.click, "input[value=no-sinks]")
-    after = page.texts(SENTENCE)
+    page.until(largest, float(values.max()["no-sinks"]))
+    after = page.texts(f"{FIGURE} .reading")
     assert after != before
     label = page.run(f"return document.querySelector('{FIGURE} [role=graphics-document]').ariaLabel")
     assert after[0][:20] in label, "what is said to a screen reader follows"
     at_start = change(page, page.choose, "#moment", 0, "input")
     assert page.texts("#moment-label") == ["step 0"]
-    assert len(at_start) == 7 + 5 + 7 + 9, "models with one checkpoint stay"
+    assert len(at_start) == points, "models with one checkpoint stay"
     page.click("button.play")
     page.until("return document.getElementById('moment-label').textContent.startsWith('last')")
     page.until("return document.querySelector('button.play').textContent.includes('▶')")
@@ -121,7 +134,7 @@ def test_the_drawn_points_are_the_numbers_and_follow_view_and_checkpoint(page, r
     page.assert_quiet()
 
 
-def test_a_name_in_the_legend_brings_its_model_out(page):
+def test_everything_is_reached_with_the_keyboard_and_a_name_in_the_legend_brings_its_model_out(page):
     points = f"[...document.querySelectorAll('{FIGURE} .mark-symbol path')]"
     faint = f"return {points}.filter(mark => Number(mark.getAttribute('opacity')) < .5).length === arguments[0]"
     page.click("button.model[data-model=bert]")
@@ -131,94 +144,90 @@ def test_a_name_in_the_legend_brings_its_model_out(page):
     page.until(faint, 12)
     page.run("dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
     page.until(faint, 0)
-
-
-def test_a_layer_can_be_followed_over_training(page, reports):
-    page.open(reports / "made-up" / "training.html")
-    name = "intrinsic_dimension.twonn.training"
-    inside = f'.panel[data-chart="{name}"][data-corpus="nested"]'
-    page.see(inside)
-    count = "return document.querySelectorAll(arguments[0] + ' .mark-symbol path').length === arguments[1]"
-    page.until(count, inside, 8)
-    page.choose(f'select[data-chart="{name}"]', "0")
-    page.until(count, inside, 4)  # the encoder has no value at layer 0
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_theme_follows_the_system_and_can_be_switched(tab, reports, dark):
-    def seen():
-        paper = tab.run("return getComputedStyle(document.body).backgroundColor")
-        return tab.texts(".theme-name")[0], paper, tab.run(stroke)
-
-    stroke = f"return document.querySelector('{FIGURE} .mark-symbol path').getAttribute('fill')"
-    tab.open(reports / "made-up" / "layers.html", dark=dark)
-    see_charts(tab)
-    themes = [seen()]
-    for last in (False, False, True):
-        tab.click("button.theme")
-        if not last:
-            tab.until(f"{stroke} !== arguments[0]", themes[-1][2])
-        themes.append(seen())
-    tab.click("button.theme")
-    tab.browser.refresh()
-    see_charts(tab)
-    assert seen() == themes[1], "the choice is remembered"
-    names = ["System", "Light", "Dark", "System"] if dark else ["System", "Dark", "Light", "System"]
-    assert [name for name, *_ in themes] == names
-    assert themes[0] == themes[3] and themes[2][1:] == themes[0][1:]
-    assert themes[1][1] != themes[0][1] and themes[1][2] != themes[0][2]
-    tab.assert_quiet()
-
-
-@pytest.mark.parametrize("width", [360, pytest.param(1600, marks=pytest.mark.nightly)])
-def test_the_body_never_scrolls_sideways(tab, reports, width):
-    for name in ("index", "made-up/index", "made-up/layers", "whole/claims", "whole/layers", "whole/method"):
-        tab.open(reports / f"{name}.html", width=width, height=800)
-        if name == "made-up/index":
-            tab.see("#glance", "start")
-            tab.until(DRAWN)
-        tab.run(LIDS)
-        if name == "whole/claims":
-            assert tab.run(OUTSIDE) == []
-        if name == "whole/layers":
-            for figure in ("variance.types", "layer_pairs.pairs", "convergence.correlations"):
-                tab.see(f'[id="figure-{figure}"]', "start")
-                tab.until("return document.querySelector(arguments[0])", f'[id="figure-{figure}"] svg.marks')
-        assert tab.run("return document.documentElement.scrollWidth") <= width, name
-        widths = tab.run("return [...document.querySelectorAll('svg.marks')].map(s => s.clientWidth)")
-        assert all(drawn > 120 for drawn in widths)
-    tab.assert_quiet()
-
-
-def test_charts_follow_the_width_of_the_window(page):
-    width = f"document.querySelector('{FIGURE} svg.marks').getBoundingClientRect().width"
-    before = page.run(f"return {width}")
-    page.resize(480, 900)
-    page.until(f"return Math.abs({width} - arguments[0]) > 20", before)
-
-
-@pytest.mark.parametrize("width", [390, 1440])
-def test_failures_are_seen_first_and_pages_and_controls_stay_in_sight(tab, reports, width):
-    tab.open(reports / "made-up" / "index.html", width=width)
-    box = tab.run("return document.querySelector('section.alarm').getBoundingClientRect().toJSON()")
-    assert 0 < box["top"] < 500 and "give another path" in tab.texts("section.alarm")[0]
-    tab.open(reports / "made-up" / "layers.html", width=width)
-    tab.run("scrollTo({top: 3000, behavior: 'instant'})")
-    for selector in (".pages a[aria-current]", "input[name=view]"):
-        top = tab.run("return document.querySelector(arguments[0]).getBoundingClientRect().top", selector)
-        assert 0 <= top < 300, selector
-    pressed = "[...document.querySelectorAll('.model-row button, .fill, .pin')]"
-    opacities = tab.run(f"return {pressed}.map(button => getComputedStyle(button).opacity)")
-    assert opacities and set(opacities) == {"1"}, "nothing that can be pressed is invisible"
-
-
-def test_everything_is_reached_with_the_keyboard(page):
     page.keys("ARROW_RIGHT", on="input[name=view]:checked")
     page.until("return document.querySelector('input[value=all]').checked")
     page.keys("TAB", "TAB", "TAB", "TAB")
     assert page.run("return document.activeElement.id") == "moment"
     page.keys("ARROW_LEFT")
     page.until("return document.getElementById('moment-label').textContent === 'step 200'")
+
+
+def test_a_layer_can_be_followed_over_training(tab, reports):
+    tab.open(reports / "made-up" / "training.html")
+    name = "intrinsic_dimension.twonn.training"
+    inside = f'.panel[data-chart="{name}"][data-corpus="nested"]'
+    tab.see(inside)
+    count = "return document.querySelectorAll(arguments[0] + ' .mark-symbol path').length === arguments[1]"
+    tab.until(count, inside, 8)
+    tab.choose(f'select[data-chart="{name}"]', "0")
+    tab.until(count, inside, 4)  # the encoder has no value at layer 0
+
+
+def test_the_theme_follows_the_system_and_can_be_switched(tab, reports):
+    def seen():
+        paper = tab.run("return getComputedStyle(document.body).backgroundColor")
+        return tab.texts(".theme-name")[0], paper, tab.run(stroke)
+
+    stroke = f"return document.querySelector('{FIGURE} .mark-symbol path').getAttribute('fill')"
+    tab.open(reports / "made-up" / "layers.html", dark=True)
+    see_charts(tab)
+    themes = [seen()]
+    for _ in range(2):
+        tab.click("button.theme")
+        tab.until(f"{stroke} !== arguments[0]", themes[-1][2])
+        themes.append(seen())
+    tab.browser.refresh()
+    see_charts(tab)
+    assert seen() == themes[2], "the choice is remembered"
+    assert [name for name, *_ in themes] == ["System", "Light", "Dark"]
+    assert themes[2][1:] == themes[0][1:] and themes[1][1] != themes[0][1]
+    tab.click("button.theme")
+    assert seen() == themes[0]
+    tab.assert_quiet()
+
+
+def test_on_a_phone_the_body_never_scrolls_sideways_failures_are_seen_first_and_controls_stay_in_sight(tab, reports):
+    studies = ("index", "made-up/index", "made-up/layers", "whole/claims", "whole/layers", "whole/method")
+    for name in (*studies, "exhibited/weights", "exhibited/texts"):
+        tab.open(reports / f"{name}.html", width=360, height=800)
+        if name == "made-up/index":
+            box = tab.run("return document.querySelector('section.alarm').getBoundingClientRect().toJSON()")
+            assert 0 < box["top"] < 500 and "give another path" in tab.texts("section.alarm")[0]
+            tab.see("#glance", "start")
+            tab.until(DRAWN)
+        if not name.startswith("exhibited"):
+            tab.run("for (const lid of document.querySelectorAll('main details')) lid.open = true")
+        if name == "made-up/layers":
+            tab.run("scrollTo({top: 3000, behavior: 'instant'})")
+            for selector in (".pages a[aria-current]", "input[name=view]"):
+                top = tab.run("return document.querySelector(arguments[0]).getBoundingClientRect().top", selector)
+                assert 0 <= top < 300, selector
+        if name == "whole/claims":
+            assert tab.run(OUTSIDE) == []
+        if name == "whole/layers":
+            for figure in ("variance.types", "layer_pairs.pairs", "convergence.correlations"):
+                tab.see(f'[id="figure-{figure}"]', "start")
+                tab.until("return document.querySelector(arguments[0])", f'[id="figure-{figure}"] svg.marks')
+        if name.startswith("exhibited"):
+            tab.scroll(800)
+            assert tab.texts(".broken") == tab.texts("main script, main img") == [], "a token is text"
+        assert tab.run("return document.documentElement.scrollWidth") <= 360, name
+        widths = tab.run("return [...document.querySelectorAll('svg.marks')].map(s => s.clientWidth)")
+        assert all(drawn > 120 for drawn in widths)
+    tab.assert_quiet()
+
+
+def test_charts_follow_the_width_of_the_window_and_those_far_from_it_come_back_without_a_jump(page):
+    width = f"document.querySelector('{FIGURE} svg.marks').getBoundingClientRect().width"
+    before = page.run(f"return {width}")
+    page.resize(480, 900)
+    page.until(f"return Math.abs({width} - arguments[0]) > 20", before)
+    height = page.run("return document.querySelector('.group').offsetHeight")
+    page.run("document.body.style.paddingBottom = '4000px'; scrollTo({top: 99999, behavior: 'instant'})")
+    page.until(f"return document.querySelectorAll('{FIGURE} svg.marks').length === 0")
+    assert page.run("return document.querySelector('.group').offsetHeight") == pytest.approx(height, abs=2)
+    see_charts(page)
+    page.assert_quiet()
 
 
 def test_without_scripts_the_numbers_are_still_there(tab, reports):
@@ -243,7 +252,7 @@ URL.createObjectURL = blob => { blob.text().then(text => { window.saved = text; 
 
 
 def test_a_whole_figure_is_saved_as_it_is_seen(page):
-    page.click('[id="figure-anisotropy.top_variance_share"] .fill')
+    page.click(FILL)
     page.until(DRAWN)
     page.run(SAVE)
     root = ElementTree.fromstring(page.until("return window.saved"))
@@ -254,35 +263,6 @@ def test_a_whole_figure_is_saved_as_it_is_seen(page):
     assert any(text.startswith("Tokens: all tokens") for text in texts)
     ids = [element.get("id") for element in root.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
-
-
-def test_the_table_behind_a_chart_holds_its_numbers_and_follows_the_controls(page, reports):
-    numbers = Store(reports / "results.duckdb").frame(
-        "SELECT view, value FROM layer_metrics WHERE study = 'made-up' AND metric = 'anisotropy' AND checkpoint IN "
-        "('final', 'step600') AND statistic IN ('top_variance_share', 'top_variance_share_floor')"
-    )
-    values = numbers.groupby("view")["value"]
-    page.click('[id="figure-anisotropy.top_variance_share"] .fill')
-    page.click(f"{BEHIND} summary")
-    rows = f"[...document.querySelectorAll(String.raw`{BEHIND} tbody tr`)]"
-    assert page.until(f"return {rows}.length") == values.size()["words"]
-    head = page.texts(f"{BEHIND} th")
-    assert {"corpus", "model", "layer", "value", "ci low"} <= set(head) and "view" not in head, "all rows have the same"
-    cells = f"{rows}.map(row => Number(row.cells[{head.index('value')}].textContent))"
-    largest = f"return Math.abs(Math.max(...{cells}) / arguments[0] - 1) < 1e-3"
-    assert page.run(largest, float(values.max()["words"]))
-    page.click("input[value=no-sinks]")
-    page.until(largest, float(values.max()["no-sinks"]))
-    page.assert_quiet()
-
-
-def test_a_chart_far_from_the_window_is_taken_down_and_comes_back_without_a_jump(page):
-    height = page.run("return document.querySelector('.group').offsetHeight")
-    page.run("document.body.style.paddingBottom = '4000px'; scrollTo({top: 99999, behavior: 'instant'})")
-    page.until(f"return document.querySelectorAll('{FIGURE} svg.marks').length === 0")
-    assert page.run("return document.querySelector('.group').offsetHeight") == pytest.approx(height, abs=2)
-    see_charts(page)
-    page.assert_quiet()
 
 
 @pytest.fixture(scope="module")
@@ -299,13 +279,9 @@ def many(once):
     return once("many-models", make) / "made-up" / "layers.html"
 
 
-def test_a_number_of_something_else_than_a_corpus_is_shown_beside_those_of_a_corpus(tab, many):
+def test_two_keys_find_a_model_among_many_and_numbers_of_no_corpus_are_shown_beside_the_others(tab, many):
     tab.open(many)
     assert marks(tab, panel("motion.step_cosine", "(groups)"))
-
-
-def test_two_keys_find_a_model_among_many(tab, many):
-    tab.open(many)
     tab.browser.find_element("tag name", "body").send_keys("f")
     tab.keys("z")
     buttons = "[...document.querySelectorAll('button.model')].filter(button => button.checkVisibility())"
@@ -317,29 +293,29 @@ def test_two_keys_find_a_model_among_many(tab, many):
     assert len(tab.run(shown)) == 9
 
 
-def test_tables_appear_when_their_lids_are_open(page, reports):
-    page.open(reports / "made-up" / "method.html")
-    page.until("return document.querySelector('#cells tbody tr.failed')")  # open from the start, since cells failed
-    page.open(reports / "made-up" / "index.html")
-    assert page.texts("#compared > details table") == [], "a large table is no elements until somebody wants it"
-    page.click("#compared > details > summary")
-    page.until("return document.querySelector('#compared > details table')?.checkVisibility()")
-    page.assert_quiet()
+def test_tables_appear_when_their_lids_are_open(tab, reports):
+    tab.open(reports / "made-up" / "method.html")
+    tab.until("return document.querySelector('#cells tbody tr.failed')")  # open from the start, since cells failed
+    tab.open(reports / "made-up" / "index.html")
+    assert tab.texts("#compared > details table") == [], "a large table is no elements until somebody wants it"
+    tab.click("#compared > details > summary")
+    tab.until("return document.querySelector('#compared > details table')?.checkVisibility()")
+    tab.assert_quiet()
 
 
-def test_evidence_opens_by_keyboard_and_its_sql_is_copied(whole, reports):
-    whole.open(reports / "whole" / "claims.html")
+def test_evidence_opens_by_keyboard_and_its_sql_is_copied(tab, reports):
+    tab.open(reports / "whole" / "claims.html")
     lid = "#claim-bert-rate details:has(.copy)"
-    whole.browser.find_element("tag name", "body").send_keys("\ue004")  # the Tab key: whoever uses keys sees the focus
-    whole.run("document.querySelector(arguments[0]).focus()", f"{lid} summary")
-    assert whole.run(f"return getComputedStyle(document.querySelector('{lid} summary')).outlineStyle") == "solid"
-    whole.keys("ENTER")
-    whole.until(f"return document.querySelector('{lid}').open")
-    whole.keys("ENTER", on=f"{lid} .copy")
-    whole.until(f"return /Copied|Selected/.test(document.querySelector('{lid} .copy').textContent)")
-    whole.run("location.hash = 'claim-frequent-first'")
-    whole.until("return document.querySelector('#claim-frequent-first').getBoundingClientRect().top < innerHeight")
-    whole.assert_quiet()
+    tab.browser.find_element("tag name", "body").send_keys("\ue004")  # the Tab key: whoever uses keys sees the focus
+    tab.run("document.querySelector(arguments[0]).focus()", f"{lid} summary")
+    assert tab.run(f"return getComputedStyle(document.querySelector('{lid} summary')).outlineStyle") == "solid"
+    tab.keys("ENTER")
+    tab.until(f"return document.querySelector('{lid}').open")
+    tab.keys("ENTER", on=f"{lid} .copy")
+    tab.until(f"return /Copied|Selected/.test(document.querySelector('{lid} .copy').textContent)")
+    tab.run("location.hash = 'claim-frequent-first'")
+    tab.until("return document.querySelector('#claim-frequent-first').getBoundingClientRect().top < innerHeight")
+    tab.assert_quiet()
 
 
 def test_profiles_switch_to_the_states_after_attention_and_null_baselines_are_hidden_everywhere(whole, reports):
@@ -357,7 +333,7 @@ def test_profiles_switch_to_the_states_after_attention_and_null_baselines_are_hi
     whole.assert_quiet()
 
 
-def test_a_heat_map_has_a_cell_for_each_two_layers_and_pairs_and_depths_can_be_chosen(whole):
+def test_a_heat_map_has_a_cell_for_each_two_layers_and_marks_are_read_with_the_arrow_keys_and_a_finger(whole):
     whole.click('[id="figure-layer_pairs.pairs"] .fill')
     inside = panel("layer_pairs.pairs", "gpt2 × gpt2")
     assert len(marks(whole, inside)) == 7 * 7
@@ -367,36 +343,15 @@ def test_a_heat_map_has_a_cell_for_each_two_layers_and_pairs_and_depths_can_be_c
     assert len(marks(whole, panel("layer_pairs.pairs", "bert × gpt2"))) == 5 * 7
     whole.run("document.querySelector('.open .open-tools button:last-child').click()")
     whole.click('[id="figure-variance.types"] .fill')
-    types = panel("variance.types", "gpt2")
-    before = marks(whole, types)
+    inside = panel("variance.types", "tuned")
+    before = marks(whole, inside)
     assert len(before) == 40 and "token-" in before[0]
-    change(whole, whole.choose, pick("variance.types", "part"), "1", of=types)
-    for figure in ("intrinsic_dimension.gride", "variance.shares"):
-        whole.run("document.querySelector('.open .open-tools button:last-child').click()")
-        whole.click(f'[id="figure-{figure}"] .fill')
-        assert marks(whole, panel(figure, "tuned")), "a panel is a model"
-    whole.assert_quiet()
-
-
-def test_other_statistics_are_drawn_when_all_are_wanted_and_by_a_link(whole, reports):
-    inside = panel("variance.total", "nested")
-    assert marks(whole, inside)
-    whole.click("#all-figures")
-    assert whole.run("return document.querySelector(arguments[0]).checkVisibility()", inside) is False
-    whole.open(reports / "whole" / "layers.html", query="?figure=variance.total")
-    assert marks(whole, inside)
-
-
-@pytest.mark.parametrize(("figure", "word"), [("spectrum.curves", "rank"), ("variance.types", "occurrences")])
-def test_marks_are_read_with_the_arrow_keys_and_a_finger(whole, figure, word):
-    whole.click(f'[id="figure-{figure}"] .fill')
-    inside = panel(figure, "tuned")
-    marks(whole, inside)
+    change(whole, whole.choose, pick("variance.types", "part"), "1", of=inside)
     whole.keys("ARROW_RIGHT", on=f"{inside} .plot")
     (first,) = whole.texts(f"{inside} .told")
     whole.keys("ARROW_RIGHT")
     (second,) = whole.texts(f"{inside} .told")
-    assert "model tuned" in first and word in first and "model tuned" in second and first != second
+    assert "model tuned" in first and "occurrences" in first and "model tuned" in second and first != second
     whole.keys("ESCAPE")
     assert whole.texts(f"{inside} .told") == []
     whole.run(  # where the ring would be is where a finger finds the same mark
@@ -408,9 +363,8 @@ def test_marks_are_read_with_the_arrow_keys_and_a_finger(whole, figure, word):
     whole.assert_quiet()
 
 
-def test_a_page_without_its_data_says_so(tab, reports, tmp_path):
-    shutil.copytree(reports / "whole" / "assets", tmp_path / "whole" / "assets")
-    shutil.copy(reports / "whole" / "layers.html", tmp_path / "whole")
-    tab.open(tmp_path / "whole" / "layers.html")
-    tab.see(FIGURE)
-    assert "is not beside this page" in tab.until("return document.querySelector('.panel .broken')?.textContent")
+def test_a_link_shows_a_statistic_that_waits_until_all_are_wanted(tab, reports):
+    tab.open(reports / "whole" / "layers.html", query="?figure=variance.total")
+    assert marks(tab, panel("variance.total", "nested"))
+    tab.run("document.querySelector('.open .open-tools button:last-child').click()")
+    assert tab.run("return document.querySelector('#figure-variance\\\\.total').checkVisibility()") is False
