@@ -43,11 +43,11 @@ def make(tmp_path, monkeypatch):
 
     def write(section):
         named = r"Make the file `([^`]+)`.*?^```\w+\n(.*?)^```"
-        files = re.findall(named, SECTIONS[section], re.MULTILINE | re.DOTALL)
-        for name, text in files:
+        files = dict(re.findall(named, SECTIONS[section], re.MULTILINE | re.DOTALL))
+        for name, text in files.items():
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_text(text, "utf-8")
-        return [name for name, _ in files]
+        return files
 
     yield write
     forget_plugins()
@@ -56,12 +56,7 @@ def make(tmp_path, monkeypatch):
 @pytest.fixture
 def follow(make):
     """Return a function that makes the files of a section and calls its commands; it returns what each prints."""
-
-    def go(section):
-        make(section)
-        return [call(command) for command in commands(section)]
-
-    return go
+    return lambda section: make(section) and [call(command) for command in commands(section)]
 
 
 def numbers(output):
@@ -111,7 +106,7 @@ def test_a_chart_is_added(follow):
 
 
 @pytest.mark.nightly
-def test_an_analysis_is_added(follow):
+def test_an_analysis_and_a_source_of_texts_are_added(follow):
     validated, _, layers, ends = follow("Add an analysis")
     assert "1 beginning" in validated and "1 claim" in validated
     rows = numbers(layers)
@@ -119,12 +114,7 @@ def test_an_analysis_is_added(follow):
     assert all(end in ends for end in ("sleeps", "runs", "sees a dog"))
     files = ("layers.html", "claims.html", "data/search.js")
     page = "".join(Path("results/endings", name).read_text("utf-8") for name in files)
-    for words in ("Ends of sentences", "compare layers of one model", "supported"):
-        assert words in page, words
-
-
-@pytest.mark.nightly
-def test_a_source_of_texts_is_added(follow):
+    assert all(words in page for words in ("Ends of sentences", "compare layers of one model", "supported"))
     *_, corpora = follow("Add a corpus source")
     assert re.search(r"captions\s+subtitles\s+films\s+2\s+11\b", corpora)
 

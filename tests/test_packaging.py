@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
@@ -21,29 +22,21 @@ DEV = [Requirement(line) for extra in ("test", "docs", "dev") for line in PROJEC
 
 def pinned(name: str) -> dict[str, Requirement]:
     lines = [line.strip() for line in (ROOT / name).read_text().splitlines()]
-    found = [Requirement(line) for line in lines if line and not line.startswith(("#", "-r "))]
-    return {canonicalize_name(requirement.name): requirement for requirement in found}
+    pins = [Requirement(line) for line in lines if line and not line.startswith(("#", "-r "))]
+    return {canonicalize_name(pin.name): pin for pin in pins}
 
 
-RUN_PINS = pinned("requirements.txt")
-DEV_PINS = pinned("requirements-dev.txt")
+RUN_PINS, DEV_PINS = pinned("requirements.txt"), pinned("requirements-dev.txt")
 
 
-@pytest.mark.parametrize("pins", [RUN_PINS, DEV_PINS], ids=["run", "dev"])
-def test_every_version_is_exact(pins):
+@pytest.mark.parametrize(("needed", "pins"), [(RUN, RUN_PINS), (DEV, RUN_PINS | DEV_PINS)], ids=["run", "dev"])
+def test_every_requirement_is_pinned_exactly_and_within_its_range(needed, pins):
     assert not [str(pin) for pin in pins.values() if [part.operator for part in pin.specifier] != ["=="]]
-
-
-@pytest.mark.parametrize(
-    ("needed", "pins"), [(RUN, RUN_PINS), (DEV, RUN_PINS | DEV_PINS)], ids=["reporter needs", "tests need"]
-)
-def test_every_requirement_is_pinned_within_its_range(needed, pins):
     wrong = []
     for requirement in needed:
         pin = pins.get(canonicalize_name(requirement.name))
-        if requirement.name != PROJECT["name"] and not (
-            pin and all(requirement.specifier.contains(part.version) for part in pin.specifier)
-        ):
+        is_in = pin and all(requirement.specifier.contains(part.version) for part in pin.specifier)
+        if requirement.name != PROJECT["name"] and not is_in:
             wrong.append(f"{requirement} against {pin}")
     assert not wrong
 
@@ -53,25 +46,19 @@ def test_every_requirement_is_pinned_within_its_range(needed, pins):
 def test_what_the_pinned_packages_need_is_pinned(pins, known):
     missing = []
     for name in pins:
-        try:
-            needs = [Requirement(line) for line in requires(name) or []]
-        except PackageNotFoundError:
-            continue
-        missing += [
-            f"{name} needs {need}"
-            for need in needs
-            if (need.marker is None or need.marker.evaluate({"extra": ""}))
-            and canonicalize_name(need.name) not in known
-        ]
+        with suppress(PackageNotFoundError):
+            for need in map(Requirement, requires(name) or []):
+                applies = need.marker is None or need.marker.evaluate({"extra": ""})
+                if applies and canonicalize_name(need.name) not in known:
+                    missing.append(f"{name} needs {need}")
     assert not missing
 
 
 def test_nobody_is_told_to_install_a_package_of_somebody_else():
     """The name ``reporter`` on the package index belongs to another project."""
     folders = [ROOT / name for name in ("reporter", "studies", "templates", "tests", ".ci")]
-    files = [
-        path for folder in folders for path in folder.rglob("*") if path.suffix in {".py", ".md", ".yaml", ".html"}
-    ]
+    kinds = {".py", ".md", ".yaml", ".html"}
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in kinds]
     other = re.compile(
         r"""(?<![\w-])reporter\\?\[['"]?[a-z{][a-z,}]*\\?\]|pip install (-\S+ )*['"]?reporter\b|= \["reporter"\]$"""
     )
@@ -93,11 +80,9 @@ def test_a_wheel_carries_templates_and_lists_and_the_documentation(tmp_path, doc
     monkeypatch.setattr(subprocess, "run", copy)
     (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     names = set(zipfile.ZipFile(wheel).namelist())
-    templates = {path.name for path in (ROOT / "templates").iterdir() if path.is_file()}
-    assert {f"reporter/report/templates/{name}" for name in templates} <= names
-    lists = {path.name for path in (ROOT / "reporter/metrics/lists").iterdir()}
-    assert {f"reporter/metrics/lists/{name}" for name in lists} <= names
-    assert {"reporter/py.typed", "reporter/texts/english.jsonl"} <= names
+    shipped = {f"reporter/report/templates/{path.name}" for path in (ROOT / "templates").iterdir() if path.is_file()}
+    shipped |= {f"reporter/metrics/lists/{path.name}" for path in (ROOT / "reporter/metrics/lists").iterdir()}
+    assert {"reporter/py.typed", "reporter/texts/english.jsonl", *shipped} <= names
     site = {name.removeprefix("reporter/app/docs/site/") for name in names}
     assert {"index.html", "search.html", "searchindex.js", "metrics/variance.html", "contributing.html"} <= site
     assert not any(name.startswith(("tests/", "templates/", "studies/")) for name in names)

@@ -28,10 +28,6 @@ MUST_NOT_BE_WRITTEN = re.compile(
 )
 
 
-def name_of(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
 def tracked_files() -> list[str]:
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
@@ -45,9 +41,8 @@ def test_rooms_import_only_rooms_to_their_left():
     wrong = []
     for number, room in enumerate(ROOMS):
         for path in (PACKAGE / room).rglob("*.py"):
-            for imported in re.findall(r"^\s*(?:from|import) reporter\.(\w+)", path.read_text(), re.MULTILINE):
-                if imported not in ROOMS[: number + 1]:
-                    wrong.append(f"{name_of(path)} imports {imported}")
+            imported = re.findall(r"^\s*(?:from|import) reporter\.(\w+)", path.read_text(), re.MULTILINE)
+            wrong += [f"{path} imports {name}" for name in imported if name not in ROOMS[: number + 1]]
     assert not wrong, "\n".join(wrong)
 
 
@@ -85,11 +80,10 @@ def test_the_top_level_holds_only_what_belongs_there():
 
 def test_no_index_and_no_folder_of_one_machine_is_written_down():
     found = []
-    for name in tracked_files():
-        path = ROOT / name
-        if not path.is_file():  # deleted, not yet committed
-            continue
+    for path in filter(
+        Path.is_file, (ROOT / name for name in tracked_files())
+    ):  # one may be deleted, not yet committed
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             if MUST_NOT_BE_WRITTEN.search(line):
-                found.append(f"{name}:{number}: {line.strip()[:100]}")
+                found.append(f"{path}:{number}: {line.strip()[:100]}")
     assert not found, "\n".join(found)

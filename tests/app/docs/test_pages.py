@@ -19,7 +19,9 @@ from reporter.runs.studies import offer
 from reporter.spec import SpecError, load_study
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = {path.stem: path.read_text("utf-8") for path in sorted((ROOT / "reporter/app/docs/pages").glob("*.md"))}
+FILES = [*sorted((ROOT / "reporter/app/docs/pages").glob("*.md")), ROOT / "README.md"]
+PAGES = {path.stem: path.read_text("utf-8") for path in FILES}
+README = PAGES["README"]
 ELSEWHERE = {"extending"}  # followed by tests/test_contributing.py
 STUDY = """
 study: small
@@ -72,7 +74,8 @@ def test_the_python_blocks_run(place, monkeypatch):
             exec(compile(text, page, "exec"), found[page])
     finally:
         METRICS._entries.pop("centre", None)
-    assert list(found["python"]["results"].claims["verdict"].unique()) == ["supported"]
+    for page in ("python", "README"):
+        assert list(found[page]["results"].claims["verdict"].unique()) == ["supported"]
     numbers = found["python"]["measured"].layer_metrics.query("statistic == 'twonn'")
     assert list(numbers["layer"]) == [0, 1, 2, 3] and numbers["value"].between(10, 40).all()
 
@@ -110,7 +113,7 @@ def test_the_messages_of_the_page_of_errors_are_in_the_program():
 def test_every_verb_is_described_and_every_page_and_test_that_is_promised_is_there():
     described = set(re.findall(r"^\| `reporter (\w+)", PAGES["commands"], re.MULTILINE))
     assert described == {command.name or command.callback.__name__ for command in app.registered_commands}
-    promised = set(re.findall(r"\]\(([\w-]+)\.md", "".join(PAGES.values())))
+    promised = set(re.findall(r"\]\(([\w-]+)\.md", "".join(text for page, text in PAGES.items() if page != "README")))
     assert promised <= {*PAGES, "keys", "tables", "glossary", "python-names", "contributing", "first-study"}
     named = set(re.findall(r"`(tests/[\w/]+\.(?:py|md))`", PAGES["reliability"]))
     assert len(named) > 20 and not [name for name in named if not (ROOT / name).is_file()]
@@ -138,3 +141,18 @@ def test_a_guide_is_followed(tmp_path, monkeypatch, bare_runs, page, says):
         assert done.exit_code == 0, done.output
         printed += done.output
     assert all(words in printed for words in says)
+
+
+def test_the_readme_is_short_and_shows_what_a_stored_run_printed():
+    """The file holds what the commands printed for MiniLM and SmolLM2, in full."""
+    links = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert len(links) > 8 and not [link for link in links if not (ROOT / link).is_file()]
+    stored = " ".join((ROOT / "tests/readme_run.txt").read_text("utf-8").split())
+    parts = [part for block in blocks("README", "text") for part in block.split("\n  …\n")]
+    assert len(parts) >= 3 and not [part for part in parts if " ".join(part.split()) not in stored]
+    prose = re.sub(r"```.*?```|<picture>.*?</picture>|^\|.*?$|`[^`]*`", " ", README, flags=re.MULTILINE | re.DOTALL)
+    sentences = [len(text.split()) for text in re.split(r"(?<=[.!?:])\s+", prose) if len(text.split()) > 3]
+    assert len(README.splitlines()) <= 120 and len(README.split()) <= 900
+    assert sum(sentences) / len(sentences) <= 18
+    pictures = [*(ROOT / ".github").glob("*.png")]
+    assert len(pictures) == 2 and all(path.stat().st_size <= 300_000 for path in pictures)
