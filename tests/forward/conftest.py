@@ -24,10 +24,8 @@ def make_batch():
         token_ids = positions if token_ids is None else np.asarray(token_ids, dtype=np.int64)
         contexts = positions if contexts is None else np.asarray(contexts)
         order = np.argsort(strata, kind="stable")
-        own = np.flatnonzero(strata != 1)
-        begins = np.unique(texts[own[np.argsort(positions[own], kind="stable")]], return_index=True)[1]
-        first = np.zeros(count, dtype=bool)
-        first[own[np.argsort(positions[own], kind="stable")][begins]] = True
+        own = [row for row in np.argsort(positions, kind="stable") if strata[row] != 1]
+        first = np.isin(np.arange(count), [own[at] for at in np.unique(texts[own], return_index=True)[1]])
         tensors = [torch.tensor(x[order], dtype=torch.float32) for x in map(np.asarray, states)]
         size = max(40, int(token_ids.max(initial=0)) + 1)
         none = np.zeros(size, dtype=bool)

@@ -1,6 +1,7 @@
 """Weights of texts, half-samples, sums under them, and the intervals that come of them, against the textbook."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -63,15 +64,15 @@ def test_replicates_are_weighted_sums_of_texts(make_batch, feed):
 
 
 class Given(PerToken):
-    name, quantities, values = "given", ("x",), []
+    name, quantities, values = "given", ("x",), None
 
     def of_tokens(self, layer):
-        return torch.tensor(self.values)[:, None]
+        return self.values
 
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
 def test_an_infinite_number_of_a_token_is_left_out(make_batch, feed, infinity, monkeypatch):
-    monkeypatch.setattr(Given, "values", [1.0, infinity, 3.0])
+    monkeypatch.setattr(Given, "values", torch.tensor([[1.0], [infinity], [3.0]]))
     batch = make_batch(np.ones((1, 3, 2)), texts=[0, 0, 1])
     kept = feed(Given(Layout(0, 2), seed=0), batch)
     assert kept.sums[0, 0, 0] == 4 and kept.counts[0, 0, 0] == 2
@@ -84,15 +85,14 @@ def test_an_infinite_number_of_a_token_is_left_out(make_batch, feed, infinity, m
 def test_a_divergence_that_is_infinite_is_left_out(make_batch, feed):
     """The last layer gives a token a half that layer 0 rules out; the other token is read alike by both."""
 
-    class Readout:
-        lens_problem, predicts_next = "", False
+    half = torch.full((2,), 0.5).log()
 
-        def log_probabilities(self, states, closed):
-            ruled_out = torch.tensor([0.0, -torch.inf]) if states[0, 0] == 1 else torch.full((2,), 0.5).log()
-            yield torch.stack([ruled_out, torch.full((2,), 0.5).log()])
+    def log_probabilities(states, closed):
+        yield torch.stack([torch.tensor([0.0, -torch.inf]) if states[0, 0] == 1 else half, half])
 
     states = np.stack([np.ones((2, 2)), np.full((2, 2), 2.0)])
-    batch = replace(make_batch(states, texts=[0, 1]), readout=Readout())
+    readout = SimpleNamespace(lens_problem="", predicts_next=False, log_probabilities=log_probabilities)
+    batch = replace(make_batch(states, texts=[0, 1]), readout=readout)
     kept = feed(Lens(Layout(1, 2), seed=0, share=1.0), batch)
     assert kept.sums[0, 0, :2].tolist() == pytest.approx([np.log(2), 0.0])
     assert kept.counts[0, 0, :2].tolist() == [2, 1]
@@ -113,8 +113,8 @@ def test_numbers_of_texts_are_over_those_with_a_token_in_the_view(make_batch, fe
     rng = np.random.default_rng(0)
     texts = np.repeat(rng.permutation(40), rng.integers(1, 6, 40))
     stratum, states = rng.choice(3, len(texts), p=[0.4, 0.3, 0.3]), rng.standard_normal((2, len(texts), 3)) + 1
-    batches = [np.flatnonzero(texts % 3 == part) for part in range(3)]
-    batches = [make_batch(states[:, at], texts[at], strata=stratum[at]) for at in batches]
+    parts = [np.flatnonzero(texts % 3 == part) for part in range(3)]
+    batches = [make_batch(states[:, rows], texts[rows], strata=stratum[rows]) for rows in parts]
     kept = feed(Largest(Layout(1, 3), seed=9), *batches)
     rounded = states.astype(np.float32).astype(np.float64)
     for view, strata in VIEWS.items():
@@ -143,7 +143,8 @@ def test_the_spread_of_the_halves_is_the_spread_of_the_groups():
         assert spread == pytest.approx(groups.var(ddof=1) / len(groups), rel=1e-12)
 
 
-def test_texts_fall_evenly_into_groups_and_bits_survive():
+def test_texts_fall_evenly_into_groups_that_of_the_first_with_the_same_words_and_bits_survive():
+    assert originals(["a", "b", "a", "", "b", "A", "a"]).tolist() == [0, 1, 0, 3, 1, 5, 0]
     groups = groups_of(np.arange(64_000), seed=3)
     assert np.bincount(groups, minlength=GROUPS).min() > 850
     assert (groups != groups_of(np.arange(64_000), seed=4)).mean() > 0.9
@@ -174,24 +175,17 @@ def test_each_half_has_its_own_split_of_frequent_and_rare_tokens(observe):
 METRICS = ("convergence", "motion", "contextuality", "entropy", "lens", "layer_pairs")
 
 
-def test_each_text_points_to_the_first_that_says_the_same():
-    assert originals(["a", "b", "a", "", "b", "A", "a"]).tolist() == [0, 1, 0, 3, 1, 5, 0]
-    assert originals([]).tolist() == []
-
-
-@pytest.fixture
-def distinct():
-    return list(dict.fromkeys(made_up_texts(60, shortest=3)))
+DISTINCT = list(dict.fromkeys(made_up_texts(60, shortest=3)))
 
 
 @pytest.mark.parametrize("role", ["encoder", "decoder"])
-def test_a_corpus_and_its_copy_have_the_same_intervals(observe, values, distinct, role):
+def test_a_corpus_and_its_copy_have_the_same_intervals(observe, values, role):
     """Only lens samples tokens by their places; all of them are read here."""
     found = []
-    for texts in (distinct, [*distinct, *reversed(distinct)]):
+    for texts in (DISTINCT, [*DISTINCT, *reversed(DISTINCT)]):
         model = FakeModel(role=role, layers=2)
         observables, counts = observe(model, FakeTexts(texts), sample=1_000_000, shard_characters=400)
-        assert (counts.texts, counts.distinct_texts) == (len(texts), len(distinct))
+        assert (counts.texts, counts.distinct_texts) == (len(texts), len(DISTINCT))
         found.append(values(model, observables, counts.distinct_texts, "words", METRICS, entropy={"texts": 1000}))
     checked = 0
     for key, once in found[0].items():
@@ -207,14 +201,14 @@ def test_a_corpus_and_its_copy_have_the_same_intervals(observe, values, distinct
         assert p[0] == pytest.approx(p[1], rel=1e-3)
 
 
-def test_an_unevenly_repeated_text_weighs_as_the_textbook_says(observe, values, distinct):
+def test_an_unevenly_repeated_text_weighs_as_the_textbook_says(observe, values):
     """Bootstrap over distinct texts, each with all its copies, by hand."""
-    texts = [*distinct, *[distinct[0]] * 15, *[distinct[1]] * 15]
+    texts = [*DISTINCT, *[DISTINCT[0]] * 15, *[DISTINCT[1]] * 15]
     model = FakeModel(special=False)
     observables, counts = observe(model, FakeTexts(texts), names=("moments", "text_sums", "text_means"))
     value = values(model, observables, counts.distinct_texts, "words", ["motion"])["motion.norm", 2]
-    copies = np.array([texts.count(text) for text in distinct])
-    norms = [np.linalg.norm(model.reference(model.tokenizer(text)["input_ids"])[2], axis=1) for text in distinct]
+    copies = np.array([texts.count(text) for text in DISTINCT])
+    norms = [np.linalg.norm(model.reference(model.tokenizer(text)["input_ids"])[2], axis=1) for text in DISTINCT]
     sums, tokens = np.array([of.sum() for of in norms]) * copies, np.array([len(of) for of in norms]) * copies
     low, high = bootstrap.interval(sums, tokens, 4000)
     assert value.value == pytest.approx(sums.sum() / tokens.sum(), rel=1e-5)

@@ -33,7 +33,9 @@ def test_no_collisions_among_many_texts_and_among_ids_that_are_near():
 
 def test_keys_are_uniform():
     """A bottom-k sample is random only if the keys are: each bit of each must be a fair coin."""
-    keys = prefix_keys(np.arange(50_000)[:, None], 3)[:, 0]
-    ones = [((keys >> np.uint64(bit)) & np.uint64(1)).mean() for bit in range(64)]
-    assert np.abs(np.array(ones) - 0.5).max() < 5 * 0.5 / np.sqrt(len(keys))
+    numbers = np.arange(50_000)
+    for keys in (prefix_keys(numbers[:, None], 3)[:, 0], key_of(3, *np.divmod(numbers, 10))):
+        ones = [((keys >> np.uint64(bit)) & np.uint64(1)).mean() for bit in range(64)]
+        assert np.abs(np.array(ones) - 0.5).max() < 5 * 0.5 / np.sqrt(len(keys))
+        assert abs(np.corrcoef(np.argsort(keys), numbers)[0, 1]) < 0.02, "the order is not that of the corpus"
     assert len(np.unique(mix(np.arange(1000, dtype=np.uint64)))) == 1000

@@ -146,26 +146,22 @@ def test_states_that_are_not_finite_say_where(observe, layer, poison):
         observe(FakeModel(change=spoil), texts, names=("moments",))
 
 
-@pytest.mark.parametrize(
-    ("model", "texts", "tokens", "special"),
-    [
-        (FakeModel(sinks=False), (5, 2, 2), 5 + 2 + 3 + 4 + 5, 10),
-        (FakeModel(role="decoder", special=False, sinks=False), (4, 1, 1), 13, 0),  # a text without a token is none
-        (FakeModel(max_tokens=4, sinks=False), (5, 2, 2), 4 + 2 + 3 + 4 + 4, 10),  # the model's own limit counts
-    ],
-)
+CUT = [  # texts, those cut and those too short; tokens; special ones
+    (FakeModel(sinks=False), (5, 2, 2), 5 + 2 + 3 + 4 + 5, 10),
+    (FakeModel(role="decoder", special=False, sinks=False), (4, 1, 1), 13, 0),  # a text without a token is none
+    (FakeModel(max_tokens=4, sinks=False), (5, 2, 2), 4 + 2 + 3 + 4 + 4, 10),  # the model's own limit counts
+]
+
+
+@pytest.mark.parametrize(("model", "texts", "tokens", "special"), CUT)
 def test_counts_of_cut_short_and_empty_texts_can_be_written_as_json(observe, model, texts, tokens, special):
-    said = FakeTexts(["1 2 4 5 6 7 8", "", "5", "6 7", "8 9 1 2 4"])
-    _, counts = observe(model, said, max_tokens=5, names=("moments",))
+    _, counts = observe(
+        model, FakeTexts(["1 2 4 5 6 7 8", "", "5", "6 7", "8 9 1 2 4"]), max_tokens=5, names=("moments",)
+    )
     assert (counts.texts, counts.cut_texts, counts.short_texts) == texts
     assert (counts.tokens, counts.special, counts.sinks) == (tokens, special, 0)
     assert counts.ordinary == tokens - special - 4  # the first words of four texts are set aside
     assert Counts(**json.loads(json.dumps(asdict(counts)))) == counts
-
-
-def test_the_longest_input_is_that_of_the_study_or_of_the_model():
-    model = FakeModel(max_tokens=4)
-    assert (longest(256, model), longest(3, model), longest(256, FakeModel())) == (4, 3, 256)
 
 
 def test_ticks_tell_of_every_token_and_shards_come_in_order(monkeypatch):
@@ -180,15 +176,13 @@ def test_ticks_tell_of_every_token_and_shards_come_in_order(monkeypatch):
     assert [shard for shard, _ in late] == [shard for shard, _ in steps][2:]
 
 
-def test_padding_uses_an_id_that_the_model_has(observe):
-    model = FakeModel(special=False)
+def test_padding_uses_an_id_that_the_model_has_and_without_a_token_nothing_is_tried(observe):
+    model = FakeModel(special=False, max_tokens=4)
     model.tokenizer.pad_token_id = 10_000  # beyond the embedding: a tokenizer with an added pad token
     model.tokenizer.eos_token_id = None
     assert observe(model, FakeTexts(["1 2 4", "1"]), names=("moments",))[1].tokens == 4
-
-
-def test_without_a_token_nothing_is_tried():
-    assert settle_precision("mixed", FakeModel(special=False), FakeTexts(["", ""]), 256).precision == "float32"
+    assert settle_precision("mixed", model, FakeTexts(["", ""]), 256).precision == "float32"
+    assert (longest(256, model), longest(3, model), longest(256, FakeModel())) == (4, 3, 256)
 
 
 SIZE, STRIDE = 8, 3
@@ -209,19 +203,17 @@ def by_hand(model, text):
         states = np.stack(model.reference(ids))
         for place, token in enumerate(ids):
             word = start + place - edges
-            first_edge, last_edge = place < edges, place >= edges + len(inside)
-            if (first_edge and start > 0) or (last_edge and end < len(words)):
-                continue
-            if not first_edge and not last_edge and word < done:
-                continue
-            yield token, place, first_edge or last_edge, word == start, states[:, place]
+            if start <= word < end:
+                new, edge = word >= done, False
+            else:  # of the first window that before its words, of the last that after them
+                new, edge = start == 0 if word < start else end == len(words), True
+            if new:
+                yield token, place, edge, word == start, states[:, place]
         done, start = end, start + STRIDE
 
 
-@pytest.mark.parametrize(
-    ("role", "special", "batch_tokens"),
-    [("encoder", True, 8), ("encoder", False, 200), ("decoder", True, 200), ("decoder", False, 8)],
-)
+@pytest.mark.parametrize(("role", "special"), [(role, edges) for role in ("encoder", "decoder") for edges in (0, 1)])
+@pytest.mark.parametrize("batch_tokens", [8, 200])
 def test_a_pass_over_windows_is_what_each_window_gives_alone(role, special, batch_tokens):
     model, texts = FakeModel(role=role, special=special, sinks=False), FakeTexts(DOCUMENTS)
     corpus = tokenised(model, texts, SIZE, windows=Windows(SIZE, STRIDE))

@@ -12,17 +12,10 @@ from reporter.forward.outliers import Activations, SinkTokens, _above_median
 from reporter.forward.token_categories import ASIDE, ORDINARY, SPECIAL, SinkRule, find_sinks, strata
 from reporter.models.places import Layout
 
-RULES = [SinkRule(), SinkRule(None, 8.0), SinkRule(0.3, 1.5), SinkRule(None, 1.2)]
-
-
-NAMES = {
-    "sink": "sink",
-    "first": "layer_first",
-    "last": "layer_last",
-    "ratio": "ratio",
-    "dominance": "weight",
-    "dimension": "dimension",
-}
+EIGHT = SinkRule(None, 8.0)
+RULES = [SinkRule(), EIGHT, SinkRule(0.3, 1.5), SinkRule(None, 1.2)]
+NAMES = ("sink", "first", "last", "ratio", "dominance", "dimension")
+ELSEWHERE = ("sink", "layer_first", "layer_last", "ratio", "weight", "dimension")
 
 
 def padded(lengths, blocks, seed, heavy=0.15, width=6):
@@ -56,7 +49,7 @@ def test_the_rule_against_brute_force_text_by_text_whatever_else_is_in_the_batch
         for row, length in enumerate(lengths):
             blocks = states[:, row, :length].astype(np.float64)
             expected = kinds_of_text(blocks, special[row, :length], Rule(rule.factor, rule.dominance))
-            for name, of in NAMES.items():
+            for name, of in zip(NAMES, ELSEWHERE, strict=True):
                 np.testing.assert_allclose(getattr(found, name)[row, :length], getattr(expected, of), rtol=1e-4)
             alone = found_in(states[:, row : row + 1, :length], mask[row : row + 1, :length], rule)
             assert alone.sink[0].tolist() == expected.sink.tolist()
@@ -64,35 +57,23 @@ def test_the_rule_against_brute_force_text_by_text_whatever_else_is_in_the_batch
             assert (kinds[row, :length] == np.where(expected.special, SPECIAL, aside)).all()
 
 
-def of_one_text(*tokens):
-    states = np.array([[tokens]], dtype=np.float32)
-    return states, np.ones((1, len(tokens)), dtype=np.int64)
-
-
 PLAIN = (1.0, 1.0, 1.0)
+ONE_TEXT = [
+    ([PLAIN, PLAIN, (9.0, 1.0, 1.0), PLAIN], SinkRule(), [2]),
+    ([PLAIN, PLAIN, (20.0, 20.0, 20.0), PLAIN], SinkRule(), []),  # a long state alone
+    ([PLAIN, PLAIN, (20.0, 20.0, 20.0), PLAIN], EIGHT, [2]),
+    ([(90.0, 1.0, 1.0), (91.0, 1.0, -1.0), (92.0, -1.0, 1.0), (190.0, 60.0, 80.0)], SinkRule(), []),
+    ([(1.0, 0.0), (1.0, 0.0), (8.0, 0.0), (1.0, 0.0), (8.001, 0.0)], EIGHT, [4]),  # not at eight times
+]
 
 
-EIGHT = SinkRule(None, 8.0)
-
-
-@pytest.mark.parametrize(
-    ("tokens", "rule", "expected"),
-    [
-        ([PLAIN, PLAIN, (9.0, 1.0, 1.0), PLAIN], SinkRule(), [2]),
-        ([PLAIN, PLAIN, (20.0, 20.0, 20.0), PLAIN], SinkRule(), []),  # a long state alone
-        ([PLAIN, PLAIN, (20.0, 20.0, 20.0), PLAIN], EIGHT, [2]),
-        ([(90.0, 1.0, 1.0), (91.0, 1.0, -1.0), (92.0, -1.0, 1.0), (190.0, 60.0, 80.0)], SinkRule(), []),
-        ([(1.0, 0.0), (1.0, 0.0), (8.0, 0.0), (1.0, 0.0), (8.001, 0.0)], EIGHT, [4]),  # not at eight times
-    ],
-)
-def test_a_sink_is_long_and_has_a_coordinate_that_outweighs_the_others_as_in_no_other_token(tokens, rule, expected):
-    states, mask = of_one_text(*tokens)
-    found = found_in(states, mask, rule)
-    assert np.flatnonzero(found.sink[0]).tolist() == expected
-    if tokens[2] == (9.0, 1.0, 1.0):
-        assert (found.first[0, 2], found.last[0, 2], found.dimension[0, 2]) == (1, 1, 0)
-        assert found.dominance[0, 2] == pytest.approx(64 / 2)  # (9 - 1)^2 over 1 + 1
-        assert found.ratio[0, 2] == pytest.approx((83 / 3) ** 0.5)
+def test_a_sink_is_long_and_has_a_coordinate_that_outweighs_the_others_as_in_no_other_token():
+    for tokens, rule, expected in reversed(ONE_TEXT):
+        found = found_in(np.array([[tokens]], dtype=np.float32), np.ones((1, len(tokens)), dtype=np.int64), rule)
+        assert np.flatnonzero(found.sink[0]).tolist() == expected
+    assert (found.first[0, 2], found.last[0, 2], found.dimension[0, 2]) == (1, 1, 0)  # of the first of these texts
+    assert found.dominance[0, 2] == pytest.approx(64 / 2)  # (9 - 1)^2 over 1 + 1
+    assert found.ratio[0, 2] == pytest.approx((83 / 3) ** 0.5)
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
@@ -142,9 +123,8 @@ def test_sinks_by_type_against_the_other_path_and_with_their_names_alone(observe
     kept.save(tmp_path / "kept")
     again = SinkTokens.load(tmp_path / "kept")
     assert list(again.listed()) == list(kept.listed())
-    names = again.tokens
-    assert names[str(FIRST_WORD + SINK_WORD)] == f"t{FIRST_WORD + SINK_WORD}"
-    assert set(names) <= {str(token) for token in np.unique(kept.types.keys[:, 0])}
+    assert again.tokens[str(FIRST_WORD + SINK_WORD)] == f"t{FIRST_WORD + SINK_WORD}"
+    assert set(again.tokens) <= {str(token) for token in np.unique(kept.types.keys[:, 0])}
 
 
 def test_several_sinks_in_one_text_count_once_for_it(observe):

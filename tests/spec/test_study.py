@@ -26,9 +26,7 @@ WITH_TEXTS = f"{SMALL}corpora: {{c: {{texts: [a]}}}}\n"
 def test_metrics_keep_their_order_and_get_their_options(load):
     study = load(WITH_TEXTS + "metrics: [convergence, {intrinsic_dimension: {sample: 64, scales: [4]}}, anisotropy:]\n")
     assert [choice.name for choice in study.metrics] == ["convergence", "intrinsic_dimension", "anisotropy"]
-    options = {"sample": 64, "target": "block", "scales": (4,), "share": 0.9}
-    assert study.metrics[1].options.model_dump() == options
-    assert study.model_dump(mode="json")["metrics"][1]["options"]["sample"] == 64
+    assert study.metrics[1].options.model_dump() == {"sample": 64, "target": "block", "scales": (4,), "share": 0.9}
 
 
 def test_a_file_remembers_its_text_and_folder(tmp_path, catalogue, monkeypatch):

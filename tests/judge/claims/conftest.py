@@ -139,9 +139,3 @@ def _parsed(claims):
 @pytest.fixture
 def world(tmp_path, empty):
     return World(tmp_path, empty)
-
-
-@pytest.fixture
-def failed_model(world):
-    """Let the model gpt2 have failed."""
-    world.put_model("gpt2", status="failed", error="out of memory")

@@ -40,11 +40,9 @@ def test_every_mean_over_layers_leaves_out_what_is_fixed(world):
     means = world.store.frame("SELECT value FROM over_models WHERE layer IS NULL")["value"]
     compared = world.store.frame(filled(COMPARED, study="s", statistics="convergence.similarity"))["value"]
     series = world.store.frame(SERIES, {"study": "s"})["value"]
-    chosen = {"study": "s", "metric": "convergence", "statistic": "similarity"}
-    drawn = world.store.frame(filled(TRAINING, **chosen))
-    assert len(means) == 3 and len(compared) == 3 and len(series) == 4
-    for values in (means, compared, series, drawn.loc[drawn["layer"].isna(), "value"]):
-        assert values.to_list() == pytest.approx([0.3] * len(values))
+    drawn = world.store.frame(filled(TRAINING, study="s", metric="convergence", statistic="similarity"))
+    for values, count in ((means, 3), (compared, 3), (series, 4), (drawn.loc[drawn["layer"].isna(), "value"], 4)):
+        assert values.to_list() == pytest.approx([0.3] * count)
     assert sorted(set(drawn.loc[drawn["layer"].notna(), "value"])) == [0.2, 0.4, 1.0], "a layer can be chosen still"
 
 
@@ -182,17 +180,17 @@ def test_a_difference_of_roles_leaves_out_what_is_fixed_by_definition(world):
     assert any("by definition, which says nothing" in note for note in found["value"].detail["notes"])
 
 
-@pytest.mark.parametrize(("token", "view", "warned"), [("word", "words", True), ("word", "no-sinks", False),
-                                                       ("[CLS]", "words", False), (None, "words", False)])  # fmt: skip
-def test_models_that_begin_their_texts_differently_are_compared_with_a_warning(world, token, view, warned):
-    for name, role, first in (("bert", "encoder", "[CLS]"), ("gpt2", "decoder", token)):
-        world.put(name, "anisotropy.mean_cosine", [0.2, 0.3, 0.4], 0.01, view=view, role=role)
-        world.put_model(name, role=role, first_token=first, fingerprint=name)
-    claim = f"c: differ: {{metric: anisotropy.mean_cosine, a: gpt2, b: bert, is: above}}, views: [{view}]"
-    found = world.judge(claim, more="views: [words, no-sinks]")["c"]
-    told = [note for note in found.detail["notes"] if "texts begin differently" in note]
-    assert len(told) == warned
-    assert not warned or "(bert with [CLS], gpt2 with a word)" in told[0]
+def test_models_that_begin_their_texts_differently_are_compared_with_a_warning(world):
+    claim = "differ: {metric: anisotropy.mean_cosine, a: gpt2, b: bert, is: above}"
+    for token, warned in (("word", True), ("[CLS]", False), (None, False)):
+        for name, role, first in (("bert", "encoder", "[CLS]"), ("gpt2", "decoder", token)):
+            for view in ("words", "no-sinks"):
+                world.put(name, "anisotropy.mean_cosine", [0.2, 0.3, 0.4], 0.01, view=view, role=role)
+            world.put_model(name, role=role, first_token=first, fingerprint=name)
+        found = world.judge(f"a: {claim}, views: [words]\nb: {claim}", more="views: [words, no-sinks]")
+        notes = {name: str(verdict.detail["notes"]) for name, verdict in found.items()}
+        assert ("texts begin differently (bert with [CLS], gpt2 with a word)" in notes["a"]) == warned
+        assert "texts begin differently" not in notes["b"]  # without sinks
 
 
 def test_a_model_under_two_names_is_no_other_model(world):
@@ -206,20 +204,13 @@ def test_a_model_under_two_names_is_no_other_model(world):
     assert not any("same weights" in note for note in found["other"].detail["notes"])
 
 
-@pytest.mark.parametrize(
-    ("ends", "wanted", "said"),
-    [
-        ((0.2, 0.4), Range("> 0.5", low=0.5), "outside"),
-        ((0.6, 0.8), Range("> 0.5", low=0.5), "inside"),
-        ((0.4, 0.6), Range("> 0.5", low=0.5), None),
-        ((0.5, 0.6), Range("> 0.5", low=0.5), None),
-        ((-0.1, 0.1), Range("beyond ± 0.5", -0.5, 0.5, outside=True), "outside"),
-        ((0.6, 0.8), Range("beyond ± 0.5", -0.5, 0.5, outside=True), "inside"),
-        ((None, None), Range("> 0.5", low=0.5), None),
-    ],
-)
-def test_an_undecided_claim_does_not_say_that_its_interval_has_both_sides_where_it_has_not(ends, wanted, said):
-    finding = Finding(0.1, 0.9, 0.5, *ends, wanted)
-    reason = _reason(finding, "inconclusive", "inconclusive", 0.2, 1)
-    assert (f"lies {said} the claimed range" in reason) is bool(said)
-    assert ("partly inside and partly outside" in reason) is (said is None)
+def test_an_undecided_claim_does_not_say_that_its_interval_has_both_sides_where_it_has_not():
+    above, apart = Range("> 0.5", low=0.5), Range("beyond ± 0.5", -0.5, 0.5, outside=True)
+    sides = {
+        "lies outside the claimed range": [(0.2, 0.4, above), (-0.1, 0.1, apart)],
+        "lies inside the claimed range": [(0.6, 0.8, above), (0.6, 0.8, apart)],
+        "partly inside and partly outside": [(0.4, 0.6, above), (0.5, 0.6, above), (None, None, above)],
+    }
+    for says, cases in sides.items():
+        for case in cases:
+            assert says in _reason(Finding(0.1, 0.9, 0.5, *case), "inconclusive", "inconclusive", 0.2, 1), case

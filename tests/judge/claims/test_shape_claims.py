@@ -209,7 +209,8 @@ LACKING = {
 }
 
 
-def test_what_lacks_numbers_fails_with_the_reason(world, failed_model):
+def test_what_lacks_numbers_fails_with_the_reason(world):
+    world.put_model("gpt2", status="failed", error="out of memory")
     world.put("bert", COSINE, X[::2][:6])
     world.put("bert", "convergence.rate", 0.1)
     world.put("bert", "convergence.violations", [0.1, 0.2])
@@ -222,7 +223,8 @@ def test_what_lacks_numbers_fails_with_the_reason(world, failed_model):
         assert verdict.detail["reason"].startswith(reason) and set(verdict.detail) == {"reason", "metrics"}
 
 
-def test_an_embedding_and_a_model_of_a_group_without_numbers_are_left_out_and_named(world, failed_model):
+def test_an_embedding_and_a_model_of_a_group_without_numbers_are_left_out_and_named(world):
+    world.put_model("gpt2", status="failed", error="out of memory")
     why = [{"statistic": "twonn", "view": "words", "layers": [0], "reason": "mostly duplicates"}]
     world.put("bert", "intrinsic_dimension.twonn", [None, *(10 * BELL)], 0.05, reasons=why)
     world.put("bert", COSINE, BELL)

@@ -3,67 +3,50 @@
 import pytest
 
 from reporter.judge.questions.changed import CHANGED
-from reporter.judge.questions.question import answered, boxes_of
+from reporter.judge.questions.question import answered
 
 
 def reading(
-    distances,
-    seeds=None,
-    moved=None,
-    deviation=None,
-    loss=(0.0, 0.0, 0.0),
-    numbers=(),
-    layers=(4, 4),
-    cosines=None,
-    tokens=(),
-    divergence=None,
-    weights=(None, None),
-):
+    distances, seeds=None, deviation=None, loss=(0.0, 0.0, 0.0), numbers=(), layers=(4, 4), cosines=None, tokens=(),
+    divergence=None, weights=(None, None),
+):  # fmt: skip
     """Return what reads a study of a model whose distance from its base at each layer is given, ± a tenth."""
+    of = {"model": "new", "corpus": "wiki", "view": "words", "n": 100}
+    whole = of | {"site": None, "layer": None}
+    ends = ("value", "ci_low", "ci_high")
 
     def rows(statistic, values):
-        of = {"model": "new", "checkpoint": "final", "corpus": "wiki", "view": "words", "base": "old", "n": 100}
-        for layer, value in enumerate(values):
-            ends = {"ci_low": value * 0.9, "ci_high": value * 1.1}
-            yield of | ends | {"site": "block", "layer": layer, "statistic": statistic, "value": value}
+        for layer, x in enumerate(values):
+            place = {"checkpoint": "final", "base": "old", "site": "block", "layer": layer, "statistic": statistic}
+            yield of | place | dict(zip(ends, (x, x * 0.9, x * 1.1), strict=True))
 
-    moved = moved if moved is not None else [float(value > 0.001) for value in distances]
-    found = [
-        *rows("distance", distances),
-        *rows("moved", moved),
-        *rows("cosine", cosines or [1 - x for x in distances]),
-    ]
-    if seeds is not None:
-        found += rows("distance_seed", seeds)
+    found = [*rows("distance", distances), *rows("moved", [float(x > 0.001) for x in distances])]
+    found += [*rows("cosine", cosines or [1 - x for x in distances]), *rows("distance_seed", seeds or ())]
     of_model = {"status": "done", "precision": "float32", "precision_deviation": deviation}
     models = [
-        of_model | {"model": "new", "base": "old", "layers": layers[0], "weights": weights[0]},
-        of_model | {"model": "old", "base": None, "layers": layers[1], "weights": weights[1]},
+        of_model | {"model": model, "base": base, "layers": layers[at], "weights": weights[at]}
+        for at, (model, base) in enumerate((("new", "old"), ("old", None)))
     ]
-    paired = {"model": "new", "corpus": "wiki", "view": "words", "name": "loss.lm", "site": None, "layer": None, "n": 9}
-    paired |= dict(zip(("value", "ci_low", "ci_high"), loss, strict=True))
-
-    def read(sql):
-        if "FROM cells" in sql:
-            return []
-        if "metric = 'change'" in sql:
-            return found
-        if "metric = 'divergence'" in sql:
-            ends = dict(zip(("value", "ci_low", "ci_high"), divergence or (), strict=False))
-            median, same = (dict(zip(ends, x, strict=False)) for x in ((4e-4, 3e-4, 5e-4), (0.9, 0.88, 0.92)))
-            names = {"kl": ends, "same_top": same, "kl_median": median, "kl_max": ends} if ends else {}
-            of = {"model": "new", "corpus": "wiki", "view": "words", "n": 10}
-            return [of | {"statistic": s} | x for s, x in names.items()]
-        if "tuning_words" in sql:
-            return [{"model": "new", "token": "␣furious"}]
-        if "FROM models" in sql:
-            return models
-        if "FROM differences" in sql:
-            return [paired]
-        of = {"model": "new", "corpus": "wiki", "view": "words"}
-        return [of | {"token": token} for token in tokens] if "moved_tokens" in sql else list(numbers)
-
-    return read
+    numbers_of = {
+        "kl": divergence,
+        "same_top": (0.9, 0.88, 0.92),
+        "kl_median": (4e-4, 3e-4, 5e-4),
+        "kl_max": divergence,
+    }
+    diverges = [
+        of | {"n": 10, "statistic": name} | dict(zip(ends, x or (), strict=False)) for name, x in numbers_of.items()
+    ]
+    tables = {
+        "FROM cells": [],
+        "metric = 'change'": found,
+        "metric = 'divergence'": diverges if divergence else [],
+        "tuning_words": [{"model": "new", "token": "␣furious"}],
+        "FROM models": models,
+        "FROM differences": [whole | {"name": "loss.lm"} | dict(zip(ends, loss, strict=True))],
+        "moved_tokens": [of | {"token": token} for token in tokens],
+        "": list(numbers),
+    }
+    return lambda sql: next(of_table for words, of_table in tables.items() if words in sql)
 
 
 def say(**given):
@@ -98,17 +81,17 @@ NOTHING = ("Verdict: indistinguishable", "None of 100 tokens", "not significant"
 SLIGHT, ROUGH, FAR = {"loss": (0.001, -0.002, 0.004)}, {"deviation": 0.01}, [0.1, 0.2, 0.5, 0.6, 0.9]
 
 
-@pytest.mark.parametrize(
-    ("distances", "more", "first", "noise", "words"),
-    [
-        ([0, 0.0001, 0.0002, 0.0002, 0.0002], SLIGHT, None, "rounding", NOTHING),
-        (FAR, {"seeds": [0.1, 0.19, 0.2, 0.3, 0.3]}, 2, "seed", ("a different seed",)),  # at layer 1 they overlap
-        (FAR, {"seeds": FAR}, None, "seed", ("Verdict: changed no more than another seed", "a different seed")),
-        ([0, 0.004, 0.005, 0.006, 0.007], ROUGH, None, "precision", ("bf16",)),
-        ([0, 0, 0.005, 0.006, 0.007], ROUGH, 2, "rounding", ()),  # the first block shows the same batches
-        ([0, 0.004, 0.2, 0.006, 0.007], ROUGH, 2, "precision", ()),
-    ],
-)
+CHANGES = [
+    ([0, 0.0001, 0.0002, 0.0002, 0.0002], SLIGHT, None, "rounding", NOTHING),
+    (FAR, {"seeds": [0.1, 0.19, 0.2, 0.3, 0.3]}, 2, "seed", ("a different seed",)),  # at layer 1 they overlap
+    (FAR, {"seeds": FAR}, None, "seed", ("Verdict: changed no more than another seed", "a different seed")),
+    ([0, 0.004, 0.005, 0.006, 0.007], ROUGH, None, "precision", ("bf16",)),
+    ([0, 0, 0.005, 0.006, 0.007], ROUGH, 2, "rounding", ()),  # the first block shows the same batches
+    ([0, 0.004, 0.2, 0.006, 0.007], ROUGH, 2, "precision", ()),
+]
+
+
+@pytest.mark.parametrize(("distances", "more", "first", "noise", "words"), CHANGES)
 def test_a_change_has_to_exceed_the_noise_that_there_is(distances, more, first, noise, words):
     row, said, _ = say(distances=distances, **more)
     assert (row["changed"], row["first_layer"], row["noise"]) == (first is not None, first, noise)
@@ -118,8 +101,8 @@ def test_a_change_has_to_exceed_the_noise_that_there_is(distances, more, first, 
 def test_a_metric_and_a_block_that_are_missing_are_named():
     models = [{"model": "new", "base": "old"}]
     assert "add `change`" in answered(CHANGED, "s", lambda sql: models if "SELECT model, base" in sql else []).lacks[0]
-    _, said, answer = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
-    assert ". The model has 1 block fewer" in said and "Block 2 of the base" in said
+    _, says, answer = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
+    assert ". The model has 1 block fewer" in says and "Block 2 of the base" in says
     assert "block" in answer.boxes[0].notes[-1]
 
 
@@ -148,14 +131,11 @@ def test_numbers_count_where_their_intervals_hold_for_all_layers():
 
 def test_the_layer_that_is_shown_is_the_one_that_the_sentence_speaks_of():
     """The one that moves most of those beyond, not the one that is surest."""
-    halves = (0.1, 1e-4, 0.01, 0.01)
-    moves = (0.2, 0.006, 0.055, 0.02)  # the first within its interval, the second the surest
-    numbers = [
-        number(model, layer, 0.9 - move * (model == "new"), half, "motion.step_cosine")
-        for model in ("old", "new")
-        for layer, (move, half) in enumerate(zip(moves, halves, strict=True))
-    ]
-    numbers[0]["ci_low"], numbers[0]["ci_high"] = 0.6, 1.2
+    numbers = []
+    for layer, (move, half) in enumerate(((0.2, 0.1), (0.006, 1e-4), (0.055, 0.01), (0.02, 0.01))):
+        name = "motion.step_cosine"  # the first within its interval, the second the surest
+        numbers += [number("old", layer, 0.9, 0.3 if layer == 0 else half, name)]
+        numbers += [number("new", layer, 0.9 - move, half, name)]
     _, said, answer = say(distances=[0.1, 0.1, 0.2, 0.2, 0.2], numbers=numbers)
     (row,) = answer.tables["changed_numbers"]
     assert (row["layer"], row["value"], row["beyond"]) == (2, pytest.approx(-0.055), 3)
@@ -167,8 +147,7 @@ def test_numbers_without_intervals_show_their_largest_change():
     _, _, answer = say(distances=[0, 0.1, 0.2, 0.2, 0.2], numbers=few)
     (row,) = answer.tables["changed_numbers"]
     assert (row["layer"], row["value"], row["ci_low"], row["beyond"]) == (2, 2.0, None, 0)
-    (box,) = boxes_of(CHANGED, answer.tables)
-    assert box.rows[0][3] == "–"
+    assert answer.boxes[0].rows[0][3] == "–"
 
 
 def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
@@ -189,16 +168,16 @@ def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
     assert "`motion.step_cosine` (2 times the minimum)." in of(step=0.02)[1]
 
 
-@pytest.mark.parametrize(
-    ("divergence", "distances", "verdict", "says"),
-    [
-        ((4e-4, 2e-4, 9e-4), FROM_2, "indistinguishable", "indistinguishable from the base"),
-        ((4e-4, 2e-4, 2e-3), FROM_2, "small", "a small change from layer 2 on (mean divergence below 0.01 nats)."),
-        ((0.008, 0.006, 0.012), FROM_2, "changed", "changed from layer 2 on (mean divergence not below"),
-        ((0.008, 0.006, 0.012), [0] * 5, "changed", "changed in the head alone"),
-        ((4e-4, None, None), FROM_2, "changed", "changed from layer 2 on. "),  # without an interval
-    ],
-)
+VERDICTS = [
+    ((4e-4, 2e-4, 9e-4), FROM_2, "indistinguishable", "indistinguishable from the base"),
+    ((4e-4, 2e-4, 2e-3), FROM_2, "small", "a small change from layer 2 on (mean divergence below 0.01 nats)."),
+    ((0.008, 0.006, 0.012), FROM_2, "changed", "changed from layer 2 on (mean divergence not below"),
+    ((0.008, 0.006, 0.012), [0] * 5, "changed", "changed in the head alone"),
+    ((4e-4, None, None), FROM_2, "changed", "changed from layer 2 on. "),  # without an interval
+]
+
+
+@pytest.mark.parametrize(("divergence", "distances", "verdict", "says"), VERDICTS)
 def test_the_verdict_is_by_the_upper_end_of_the_divergence(divergence, distances, verdict, says):
     row, said, _ = say(distances=distances, divergence=divergence)
     assert (row["median"], row["median_high"]) == (0.0004, 0.0005) and row["largest_share"] == pytest.approx(0.1)

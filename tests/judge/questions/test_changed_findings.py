@@ -16,54 +16,46 @@ DAMAGED = 3
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A function that runs a study of models and their base, and returns its results.
+    """Return a function that runs a study of models and their base.
 
     The models are the same one again, one that is damaged from a layer on, and that one with noise of two seeds.
     """
-    folder = tmp_path_factory.mktemp("changed")
-    rng = np.random.default_rng(0)
+    folder, rng = tmp_path_factory.mktemp("changed"), np.random.default_rng(0)
     base = rng.standard_normal((LAYERS, TEXTS * LENGTH, WIDTH)).astype(np.float32)
     base[2, :, 0] *= 6  # a peak that all of them have
     damaged = base.copy()
-    damaged[DAMAGED:] += np.array([6.0, *[0.0] * (WIDTH - 1)], dtype=np.float32)
+    damaged[DAMAGED:, :, 0] += 6
     states = {"base": base, "same": base, "damaged": damaged}
     for name in ("seed-1", "seed-2"):
         states[name] = damaged + 0.2 * rng.standard_normal(base.shape).astype(np.float32)
-    types = rng.zipf(1.5, TEXTS * LENGTH).clip(max=40)
-    texts = np.repeat(np.arange(TEXTS), LENGTH)
+    types, texts = rng.zipf(1.5, TEXTS * LENGTH).clip(max=40), np.repeat(np.arange(TEXTS), LENGTH)
     for name, x in states.items():
         reporter.save_states(folder / f"{name}.safetensors", x, texts, tokens=types, role="decoder")
 
-    def run(report=False, **models):
+    def run(**models):
+        of_each = {name: {"states": {"c": str(folder / f"{name}.safetensors")}} for name in ("base", *models)}
         study = {
             "study": "-".join(models),
-            "models": {
-                name: {"states": {"c": str(folder / f"{name}.safetensors")}, **more}
-                for name, more in (
-                    {"base": {}} | {name: {"base": "base"} | more for name, more in models.items()}
-                ).items()
-            },
+            "models": {name: of_each[name] | models.get(name, {}) for name in of_each},
             "corpora": {"c": {"texts": [f"text {i}" for i in range(TEXTS)]}},
             "metrics": ["anisotropy", "change"],
             "views": ["words"],
         }
-        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()):
-            if not report:
-                patch.setattr("reporter.runs.runner._report", lambda *_: ())
+        with contextlib.redirect_stderr(io.StringIO()):
             return reporter.run(study, folder / "results")
 
     return run
 
 
 def test_what_changed_comes_first_on_the_page_and_the_base_has_no_finding(run):
-    results = run(damaged={}, report=True)
+    results = run(damaged={"base": "base"})
     rows = results.findings.to_dict("records")
     first = rows[0]
-    assert (first["kind"], first["model"], first["layer_first"]) == ("base", "damaged", DAMAGED)
+    assert (first["kind"], first["layer_first"]) == ("base", DAMAGED)
     assert f"from layer {DAMAGED} on" in first["says"] and first["ci_low"] < first["value"] < first["ci_high"]
-    assert {row["model"] for row in rows} == {"damaged"}
     moved = {row["statistic"]: row for row in rows if row["kind"] == "base-numbers"}["mean_cosine"]
     assert moved["value"] > 0 and moved["layer_first"] == DAMAGED and moved["p_adjusted"] <= 0.05
+    assert {row["model"] for row in rows} == {"damaged"}
     html = results.report.read_text("utf-8")
     assert html.count('id="answer-changed"') == 1 and html.index('id="answer-changed"') < html.index('id="glance"')
     claims = results.report.with_name("claims.html").read_text("utf-8")
@@ -72,7 +64,9 @@ def test_what_changed_comes_first_on_the_page_and_the_base_has_no_finding(run):
 
 
 def test_a_copy_does_not_differ_and_a_change_has_to_exceed_that_of_another_seed(run):
-    results = run(**{"same": {}, "seed-1": {"twin": "seed-2"}, "seed-2": {}})
+    results = run(
+        **{"same": {"base": "base"}, "seed-1": {"base": "base", "twin": "seed-2"}, "seed-2": {"base": "base"}}
+    )
     rows = {row["model"]: row for row in results.findings.to_dict("records") if row["kind"] == "base"}
     assert "same does not differ from its base" in rows["same"]["says"]
     row = rows["seed-1"]

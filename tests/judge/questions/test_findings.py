@@ -17,6 +17,7 @@ from reporter.metrics.base import catalogue
 REPETITIONS = 5  # many: `python tests/oracles/finding_calibration.py 1000`
 DEPTH = np.linspace(0, 1, K)
 ROLES = {name: "encoder" if name < "d" else "decoder" for name in "abcdef"}
+ONE = {"a": "decoder"}
 
 
 def around(truth, error=0.01, seed=0):
@@ -91,39 +92,30 @@ TWO_HILLS = np.array([0.1, 0.3, 0.5, 0.52, 0.5, 0.3, 0.2, 0.5, 0.9, 0.9, 0.9, 0.
 def test_a_second_hill_is_said():
     """The plateau of the higher hill is too broad for a peak."""
     broad = np.array([0.1, 0.3, 0.5, 0.52, 0.5, 0.2, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.3])
-    row = found(lambda **at: broad, {"a": "decoder"})["extremes"]
-    assert re.search(
-        r"In a, the share peaks twice over the layers: 0\.5\d? at layer [2-4] and 0\.9\d? at layer \d+ of 12, with a "
-        r"minimum of 0\.\d+ at layer 5\.",
-        row["says"],
-    )
+    row = found(lambda **at: broad, ONE)["extremes"]
+    twice = r"peaks twice over the layers: 0\.5\d? at layer [2-4] and 0\.9\d? at layer \d+ of 12, with a minimum"
+    assert re.search(rf"In a, the share {twice} of 0\.\d+ at layer 5\.", row["says"])
     assert 2 <= row["layer_first"] <= row["layer_last"] <= 4
     assert row["ci_low"] < 0.32 < row["ci_high"] and row["p_adjusted"] <= 0.05
     both = np.where(np.arange(K) == 9, 1.0, TWO_HILLS)  # the higher one is narrow enough for a peak
-    says = found(lambda **at: both, {"a": "decoder"})["extremes"]["says"]
+    says = found(lambda **at: both, ONE)["extremes"]["says"]
     assert says.startswith("In a, the share peaks at layer 9 of 12") and "A second, smaller peak is at layer" in says
 
 
 def test_two_equal_peaks_are_both_named():
     """Neither is a second one: they do not differ, and a layer between them is below both."""
     twice = np.array([0.1, 0.2, 0.5, 0.9, 0.5, 0.2, 0.1, 0.2, 0.5, 0.9, 0.5, 0.2, 0.1])
-    says = found(lambda **at: twice, {"a": "decoder"}, error=0.02)["extremes"]["says"]
+    says = found(lambda **at: twice, ONE, error=0.02)["extremes"]["says"]
     assert "peaks at layers 3 and 9 of 12" in says and "second" not in says and "do not differ" in says
-
-
-def test_a_step_is_said_to_be_of_the_block_that_makes_it():
-    row = found(bell, {"a": "decoder"}, error=0.02, per="step", last=K - 1)["extremes"]
-    assert re.search(r"peaks at block [67] of 12: .* at the first block and .* at the last block", row["says"])
-    assert "layer" not in row["says"]
 
 
 def test_no_second_hill_where_there_is_none():
     for truth in (bell(), np.minimum(1, 3 * DEPTH) * 0.8, 1 - bell()):
         for seed in range(3):
             values = around(lambda truth=truth, **at: truth, 0.05, seed)
-            says = " ".join(row["says"] for row in made(MadeUp(values, 0.05, {"a": "decoder"})).rows)
+            says = " ".join(row["says"] for row in made(MadeUp(values, 0.05, ONE)).rows)
             assert "peaks twice" not in says and "A second" not in says and "differ significantly, with" not in says
-    same = found(lambda **at: TWO_HILLS, {"a": "decoder"}, baselines=("random-init",))
+    same = found(lambda **at: TWO_HILLS, ONE, baselines=("random-init",))
     assert "extremes" not in same  # random weights have both, too
 
 
@@ -132,20 +124,21 @@ def bell(**at):
 
 
 def test_a_peak_is_named_with_the_layers_not_told_apart():
-    row = found(bell, {"a": "decoder"}, error=0.02)["extremes"]
+    row = found(bell, ONE, error=0.02)["extremes"]
     assert row["says"].startswith("In a, the share peaks at layer ")
     assert re.search(r": 0\.\d\d, against 0\.\d+ at the embedding and 0\.\d+ at the last layer", row["says"])
     assert row["layer_first"] <= 6 <= row["layer_last"] and row["layer_first"] < row["layer_last"]
     assert re.search(r"Layers? [\d–, and]+ do(es)? not differ significantly from it\.$", row["says"])
     assert row["ci_low"] < row["value"] < row["ci_high"] and row["p_adjusted"] <= 0.05
     assert row["p_adjusted"] == pytest.approx(row["p"] * row["looked_at"])
+    says = found(bell, ONE, error=0.02, per="step", last=K - 1)["extremes"]["says"]  # of the block that makes a step
+    assert re.search(r"peaks at block [67] of 12: .* at the first block and .* at the last block", says)
 
 
 def test_a_peak_of_nearly_all_layers_or_that_random_weights_have_too_is_none():
-    both = {"a": "decoder"}
-    assert "extremes" not in found(lambda **at: np.where((DEPTH > 0) & (DEPTH < 1), 0.8, 0.2), both)
-    same = found(bell, both, baselines=("random-init",))
-    other = found(lambda model, **at: 0.3 if "(" in model else bell(), both, baselines=("random-init",))
+    assert "extremes" not in found(lambda **at: np.where((DEPTH > 0) & (DEPTH < 1), 0.8, 0.2), ONE)
+    same = found(bell, ONE, baselines=("random-init",))
+    other = found(lambda model, **at: 0.3 if "(" in model else bell(), ONE, baselines=("random-init",))
     assert "extremes" not in same and "references" not in same
     assert "extremes" in other
     assert "one draw of random weights" in " ".join(other["extremes"]["detail"]["notes"])
@@ -171,7 +164,7 @@ PLATEAU = np.where((DEPTH > 0.3) & (DEPTH < 0.9), 0.95, 0.1)
 
 
 def test_what_vanishes_without_sinks_is_found_first():
-    rows = made(MadeUp(around(lambda view, **at: PLATEAU if view == "words" else 0.1), 0.01, {"a": "decoder"})).rows
+    rows = made(MadeUp(around(lambda view, **at: PLATEAU if view == "words" else 0.1), 0.01, ONE)).rows
     row = rows[0]
     assert row["kind"] == "sinks" and row["rank"] == 1
     assert (row["layer_first"], row["layer_last"]) == (4, 10)
@@ -181,42 +174,28 @@ def test_what_vanishes_without_sinks_is_found_first():
     assert_interval_over_texts(row)
 
 
-@pytest.mark.parametrize(
-    ("sinks", "said"),
-    [
-        # elsewhere in a text, but not in these layers
-        ([(0, 2, 12, 100), (7, 1, 3, 50)], "All of the sinks there are the first tokens of their texts."),
-        ([(0, 2, 12, 100), (7, 1, 4, 3)], "All but at most 3 of the sinks there are the first tokens"),
-        ([(0, 2, 12, 100), (7, 1, 4, 6)], ""),
-        ([(0, 11, 12, 100)], ""),
-        ([], ""),
-    ],
-)
-def test_sinks_are_first_tokens_only_where_all_of_those_layers_are(sinks, said):
-    """Rows are (last position in a text, first layer, last layer, how many)."""
-    row = found(lambda view, **at: PLATEAU if view == "words" else 0.1, {"a": "decoder"}, sinks=sinks)["sinks"]
+FIRST_TOKENS = [  # rows of (last position in a text, first layer, last layer, how many), and what they say
+    (
+        [(0, 2, 12, 100), (7, 1, 3, 50)],
+        "All of the sinks there are the first tokens of their texts.",
+    ),  # elsewhere above
+    ([(0, 2, 12, 100), (7, 1, 4, 3)], "All but at most 3 of the sinks there are the first tokens"),
+    ([(0, 2, 12, 100), (7, 1, 4, 6)], ""),
+    ([(0, 11, 12, 100)], ""),
+    ([], ""),
+]
+
+
+@pytest.mark.parametrize(("sinks", "says"), FIRST_TOKENS)
+def test_sinks_are_first_tokens_only_where_all_of_those_layers_are(sinks, says):
+    row = found(lambda view, **at: PLATEAU if view == "words" else 0.1, ONE, sinks=sinks)["sinks"]
     assert (row["layer_first"], row["layer_last"]) == (4, 10)
-    assert said in row["says"] and ("of the sinks there" in row["says"]) is bool(said)
-
-
-def test_layers_where_sinks_hide_less_are_named_too():
-    """0.3 less is hidden there, and all of it; where both views agree nothing is."""
-    without = np.where(DEPTH > 0.6, 0.9, np.where(DEPTH > 0.3, 0.6, 0.05))
-    row = found(lambda view, **at: 0.05 if view == "words" else without, {"a": "decoder"})["sinks"]
-    assert (row["layer_first"], row["layer_last"]) == (8, 12)
-    assert row["says"].endswith("Layers 4–7 show a smaller effect.")
-
-
-@pytest.mark.parametrize(("here", "without"), [(0.8, 0.5), (0.5, 0.8), (0.8, 0.3), (0.05, 0.8)])
-def test_the_number_with_sinks_comes_first(here, without):
-    row = found(lambda view, **at: here if view == "words" else without, {"a": "decoder"})["sinks"]
-    first, second = re.search(r"is (0\.\d)\S* in .* but (0\.\d)\S* without sinks", row["says"]).groups()
-    assert (float(first) < float(second)) == (here < without) == (row["value"] < 0)
+    assert says in row["says"] and ("of the sinks there" in row["says"]) is bool(says)
 
 
 def test_a_fact_is_one_finding_whatever_kind_sees_it():
     """The hills are those of the tokens that are sinks, and two statistics of a topic differ between the roles."""
-    kinds = found(lambda view, **at: TWO_HILLS if view == "words" else 0.1, {"a": "decoder"})
+    kinds = found(lambda view, **at: TWO_HILLS if view == "words" else 0.1, ONE)
     assert "sinks" in kinds and "extremes" not in kinds
     names = ["anisotropy.one", "spectrum.two", "motion.three"]
     rows = made(MadeUp(around(of_role), 0.01, ROLES, names=names)).rows
@@ -270,9 +249,8 @@ def test_corpora_are_compared_in_each_model():
         return np.full(K, 0.2 if turn % 2 else 0.6) + 0.01 * oracle.noise(rng, "independent")
 
     turn, rng = 0, np.random.default_rng(0)  # the numbers of both corpora are made in turn
-    numbers = MadeUp(values, 0.01, {"a": "encoder", "b": "encoder"}, corpora=("c", "d"))
-    rows = {row["kind"]: row for row in made(numbers).rows}
-    says = rows["corpora"]["says"]
+    rows = made(MadeUp(values, 0.01, {"a": "encoder", "b": "encoder"}, corpora=("c", "d"))).rows
+    (says,) = (row["says"] for row in rows if row["kind"] == "corpora")
     assert re.search(r"In [ab], the share is 0.20 on c and 0.6\d on d, .* Also seen in [ab]\.$", says)
     turn, of_other_size = 0, MadeUp(values, 0.01, {"a": "encoder"}, corpora=("c", "d"), words=(1000, 3000))
     assert "corpora" not in {row["kind"] for row in made(of_other_size, grows="with the corpus").rows}
@@ -284,7 +262,7 @@ STEPS = (0, 10, 100, 1000, 2000, 4000, 8000)
 def test_training_rises_half_way_between_two_steps_or_turns():
     def training(heights, **more):
         height = dict(zip(STEPS, heights, strict=True))
-        return found(lambda step, **at: height[step], {"a": "decoder"}, steps=STEPS, **more)["training"]
+        return found(lambda step, **at: height[step], ONE, steps=STEPS, **more)["training"]
 
     row = training((0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9))
     assert "rises during training, from 0.098 to 0.90" in row["says"] and row["chart"].endswith(".training")
@@ -309,11 +287,7 @@ def test_what_training_and_word_order_make_is_found_and_chance_is_not():
 
 def test_a_number_that_does_not_exceed_chance_is_found_where_another_does():
     names = ("anisotropy.s0", "anisotropy.s1")
-
-    def truth(name, **at):
-        return 0.8 if name == names[1] else 0.3
-
-    of = found(truth, {"a": "encoder"}, error=0.001, names=names)
+    of = found(lambda name, **at: 0.8 if name == names[1] else 0.3, {"a": "encoder"}, error=0.001, names=names)
     assert set(of) == {"chance"} and of["chance"]["statistic"] == "s0"
     assert "does not differ from chance" in of["chance"]["says"]
     assert not found(lambda **at: 0.3, {"a": "encoder"}, error=0.001, names=names)  # noise, in all that is known of it
@@ -321,35 +295,23 @@ def test_a_number_that_does_not_exceed_chance_is_found_where_another_does():
 
 def test_untrained_models_have_no_findings():
     """Whatever shapes their states have: these are of how weights are drawn, and beyond any interval over texts."""
-
-    def truth(view, **at):
-        return bell() if view == "words" else 0.1
-
-    numbers = {"error": 0.01, "roles": {"a": "decoder", "b": "encoder"}}
-    untrained = made(MadeUp(around(truth), **numbers, untrained=("a", "b")))
+    values, both = around(lambda view, **at: bell() if view == "words" else 0.1), {"a": "decoder", "b": "encoder"}
+    untrained = made(MadeUp(values, 0.01, both, untrained=("a", "b")))
     assert (untrained.rows, untrained.looked_at) == ([], 0)
-    assert {row["model"] for row in made(MadeUp(around(truth), **numbers, untrained=("a",))).rows} == {"b"}
+    assert {row["model"] for row in made(MadeUp(values, 0.01, both, untrained=("a",))).rows} == {"b"}
 
 
 def test_a_handful_of_each_statistic_once():
-
-    def views(view, **at):
-        return bell() if view == "words" else 1 - bell()
-
     names = [f"anisotropy.s{i}" for i in range(5)]
-    rows = made(MadeUp(around(views), 0.01, ROLES, names=names)).rows
+    rows = made(MadeUp(around(lambda view, **at: abs((view != "words") - bell())), 0.01, ROLES, names=names)).rows
     assert 1 <= len(rows) <= MOST
-    said = [(row["kind"], row["metric"], row["statistic"]) for row in rows]
-    assert len(set(said)) == len(said)
+    assert len({(row["kind"], row["metric"], row["statistic"]) for row in rows}) == len(rows)
     assert max(Counter(row["kind"] for row in rows).values()) <= SAME
     assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
 
 
 def test_numbers_have_the_digits_that_matter_and_what_is_next_to_nothing_is_written_so():
-    assert [number(x) for x in (0.0, 0.996, 0.0823, 0.1, -0.25, 12.34, 121.4, 4.2e-7)] == [
-        "0", "0.996", "0.082", "0.10", "−0.25", "12.3", "121", "4.2 × 10⁻⁷",
-    ]  # fmt: skip
-    assert number(0.99958) == "0.9996" and number(-0.9996) == "−0.9996"
+    assert [number(x) for x in (0.0, 0.0823, 0.1, 0.99958, 121.4)] == ["0", "0.082", "0.10", "0.9996", "121"]
+    assert (number(-0.25), number(4.2e-7)) == ("−0.25", "4.2 × 10⁻⁷")
     assert (between([0.0812, 0.11]), between([-0.2, 0.3])) == ("0.08–0.11", "−0.20 to 0.30")
-    assert (number(-0.001, 0.914), number(4.1e-4, 0.8), number(0.004, 0.8)) == ("≈ 0", "≈ 0", "0.0040")
-    assert number(-0.001) == "−0.0010" and number(0.0, 1.0) == "0"
+    assert (number(-0.001, 0.914), number(0.004, 0.8), number(-0.001)) == ("≈ 0", "0.0040", "−0.0010")
