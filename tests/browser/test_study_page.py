@@ -3,11 +3,9 @@
 import time
 from xml.etree import ElementTree
 
-import duckdb
 import pytest
-from report.made_up import IMAGE, SMALL, fill
+from report.made_up import IMAGE
 
-from reporter.report import render
 from reporter.store import Store
 
 pytestmark = pytest.mark.browser
@@ -265,34 +263,6 @@ def test_a_whole_figure_is_saved_as_it_is_seen(page):
     assert len(ids) == len(set(ids))
 
 
-@pytest.fixture(scope="module")
-def many(once):
-    """A study of nine models, of which the numbers of one metric are not of a corpus."""
-
-    def make(folder):
-        models = tuple((f"{'zebra' if i == 7 else 'model'}-{i}", "decoder", 2, 16, (None,)) for i in range(9))
-        fill(folder / "results.duckdb", **SMALL | {"models": models, "metrics": ("anisotropy", "motion")})
-        with duckdb.connect(folder / "results.duckdb") as connection:
-            connection.execute("UPDATE layer_metrics SET corpus = '(groups)' WHERE metric = 'motion'")
-        render(folder / "results.duckdb", folder)
-
-    return once("many-models", make) / "made-up" / "layers.html"
-
-
-def test_two_keys_find_a_model_among_many_and_numbers_of_no_corpus_are_shown_beside_the_others(tab, many):
-    tab.open(many)
-    assert marks(tab, panel("motion.step_cosine", "(groups)"))
-    tab.browser.find_element("tag name", "body").send_keys("f")
-    tab.keys("z")
-    buttons = "[...document.querySelectorAll('button.model')].filter(button => button.checkVisibility())"
-    shown = f"return {buttons}.map(button => button.dataset.model)"
-    assert tab.run(shown) == ["zebra-7"]
-    tab.keys("ENTER")
-    assert tab.run("return document.querySelector('[data-model=zebra-7]').ariaPressed") == "true"
-    tab.keys("ESCAPE")
-    assert len(tab.run(shown)) == 9
-
-
 def test_tables_appear_when_their_lids_are_open(tab, reports):
     tab.open(reports / "made-up" / "method.html")
     tab.until("return document.querySelector('#cells tbody tr.failed')")  # open from the start, since cells failed
@@ -363,8 +333,10 @@ def test_a_heat_map_has_a_cell_for_each_two_layers_and_marks_are_read_with_the_a
     whole.assert_quiet()
 
 
-def test_a_link_shows_a_statistic_that_waits_until_all_are_wanted(tab, reports):
+def test_a_link_shows_a_statistic_that_waits_and_numbers_of_no_corpus_are_drawn(tab, reports):
     tab.open(reports / "whole" / "layers.html", query="?figure=variance.total")
     assert marks(tab, panel("variance.total", "nested"))
     tab.run("document.querySelector('.open .open-tools button:last-child').click()")
     assert tab.run("return document.querySelector('#figure-variance\\\\.total').checkVisibility()") is False
+    tab.open(reports / "exhibited" / "layers.html")
+    assert marks(tab, panel("probes.linear", "classes"))

@@ -148,32 +148,22 @@ def test_half_a_matrix_becomes_a_whole_one_and_a_heat_map_says_its_floor(rows, f
     pairs = figure("layer_pairs.pairs")
     reading = caption(pairs, "bert × gpt2", picks={"among": "bert with others"})
     assert reading == "chance level 0 · n = 500 · below 0 shown as 0 (lowest −0.05)"
-    among = next(pick for pick in pairs.picks if pick.name == "among")
-    assert next(iter(among.choices)) == "inside each model" and len(among.shows["inside each model"]) == 6
-    assert len(among.shows["bert with others"]) == 5
+    shows = next(pick for pick in pairs.picks if pick.name == "among").shows
+    assert len(shows["inside each model"]) == 6 and len(shows["bert with others"]) == 5
 
 
-def test_a_tuned_model_lies_beside_its_base_in_a_line_over_depth(figure, caption):
+def test_pairs_and_differences_have_a_panel_for_each_side_and_say_where_they_are_greatest(figure, caption, contents):
     drawn = figure("layer_pairs.beside_base")
     assert [panel.value for panel in drawn.panels] == ["tuned against bert, on nested", "tuned against bert, on simple"]
     line = drawn.frame[(drawn.frame["statistic"] == "cka") & (drawn.frame["view"] == "words")].drop_duplicates("layer")
-    assert set(line["model"]) == {"tuned"}
     places = line[["layer", "depth", "value"]].to_numpy()
     assert places == pytest.approx(np.array([[i, i / 4, i / 20 - 0.05] for i in range(5)]))  # as made up for both
-    reading = caption(drawn, "tuned against bert, on nested", picks={"statistic": "cka"})
-    assert reading == "tuned: −0.05 (embedding) to 0.15 (last block, maximum)"
-
-
-def test_runs_of_blocks_say_the_least_of_each_length(contents, figure, caption):
+    assert set(line["model"]) == {"tuned"}
     drawn = figure("angular_distance.runs")
     assert "angular_distance.pairs" not in [drawn.id for drawn in contents.charts], "one chart shows them"
     least = drawn.frame.query("least and model == 'bert' and statistic == 'tokens'")
     assert set(least["run"]) == {"1", "1–2", "1–3", "1–4"}
     assert caption(drawn, "bert") == "smallest angles: blocks 1 (0.1), 1–2 (0.2)"
-    assert list(drawn.picks[0].choices) == ["tokens", "last_token"]
-
-
-def test_differences_have_zero_on_their_axis_and_say_who(figure):
     drawn = figure("convergence.differences")
     sides = ["simple − nested", "tuned − bert, on nested", "tuned − bert, on simple"]
     assert [panel.value for panel in drawn.panels] == sides
@@ -183,27 +173,21 @@ def test_differences_have_zero_on_their_axis_and_say_who(figure):
     assert set(figure("convergence.differences_of_models").frame["statistic"]) == {"rate"}
 
 
-def test_correlations_over_too_few_models_are_called_so(figure, caption):
+def test_correlations_over_too_few_models_are_called_so_and_cuts_of_sinks_say_where_they_matter(figure, caption):
     drawn = figure("convergence.correlations")
     assert caption(drawn, "nested", picks={"score": "loss.lm"}) == "n = 5 models"
     assert "fewer than 3 say nothing" in caption(drawn, "nested", picks={"score": "sst2"})
     table = correlation_rows(drawn.frame)
     assert table[0]["feature"] == "area" and table[0]["n"] == 5 and table[-1]["n"] == 2
+    factor = {"rule": "factor", "statistic": "anisotropy.top_variance_share"}
+    said = caption(figure("outliers.cuts"), "gpt2", picks=factor)
+    assert said == "largest change 0.05 at layer 6 · leaves out 2–3 % of the tokens"
+    dominance = {"rule": "dominance", "statistic": "anisotropy.mean_cosine"}
+    assert "changes nothing" in caption(figure("outliers.cuts"), "gpt2", picks=dominance)
 
 
 def test_main_charts_are_open_and_others_wait(contents):
     sections = {section.name: section for section in contents.sections}
-    assert {"variance.shares", "variance.types"} <= {drawn.id for drawn in sections["variance"].open}
-    assert all(drawn.open for section in sections.values() for drawn in section.charts if drawn.chart.main)
-    assert "variance.total" in [drawn.id for drawn in sections["variance"].more]
     assert all(section.open for section in contents.sections)
-
-
-def test_the_cuts_of_sinks_say_where_they_matter(figure, caption, rows, store):
-    cuts = figure("outliers.cuts")
-    assert {pick.name for pick in cuts.picks} == {"statistic", "rule", "corpus"}
-    factor = {"rule": "factor", "statistic": "anisotropy.top_variance_share"}
-    assert caption(cuts, "gpt2", picks=factor) == "largest change 0.05 at layer 6 · leaves out 2–3 % of the tokens"
-    dominance = {"rule": "dominance", "statistic": "anisotropy.mean_cosine"}
-    assert "changes nothing" in caption(cuts, "gpt2", picks=dominance)
-    assert len(rows("outliers.cuts", metric="outliers")) == len(store.frame("FROM sink_cuts"))
+    assert all(drawn.open for section in contents.sections for drawn in section.charts if drawn.chart.main)
+    assert "variance.total" in [drawn.id for drawn in sections["variance"].more]
