@@ -148,7 +148,10 @@ DEFAULTS = dict.fromkeys(("strict", "engine", "workers", "address")) | {"out": P
 DEFAULTS |= {"force": False, "offline": False, "ahead": True}
 
 
-def test_run_hands_over_its_options_and_exits_with_the_outcome(call, runs):
+def test_run_checks_every_study_first_hands_over_its_options_and_exits_with_the_outcome(call, runs):
+    result = call("run", "good.yaml", "bad.yaml")
+    assert (result.exit_code, result.stderr, runs) == (2, BAD_LINE, [])
+    assert sorted(path.name for path in Path().iterdir()) == ["bad.yaml", "good.yaml"], "nothing is written"
     for arguments, changes in (
         ("", {}),
         ("--only m --only c --out there", {"only": ("m", "c"), "out": Path("there")}),
@@ -171,21 +174,14 @@ def test_a_call_can_set_keys_of_a_study(call, runs):
     assert result.exit_code == 2 and result.stderr.startswith("--set run.sed=7: run.sed: ")
 
 
-def test_run_checks_every_study_before_it_does_anything(call, runs):
-    result = call("run", "good.yaml", "bad.yaml")
-    assert (result.exit_code, result.stderr, runs) == (2, BAD_LINE, [])
-    assert sorted(path.name for path in Path().iterdir()) == ["bad.yaml", "good.yaml"], "nothing is written"
-
-
 @pytest.fixture
 def problems(call):
     """Return a function that writes files and a study, and asserts where and how ``validate --paths`` complains."""
 
     def find(files, text, expected):
-        for name, content in files.items():
+        for name, content in (files | {"lost.yaml": text}).items():
             Path(name).parent.mkdir(exist_ok=True)
-            Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
-        Path("lost.yaml").write_text(text)
+            Path(name).write_text(content)
         assert call("validate", "lost.yaml").exit_code == 0, "only --paths looks at files"
         result = call("validate", "lost.yaml", "--paths")
         assert result.exit_code == (2 if result.stderr else 0)
@@ -200,65 +196,63 @@ def model_files(folder, config="{}"):
     return {f"{folder}/config.json": config, f"{folder}/model.safetensors": "{}", f"{folder}/tokenizer.json": "{}"}
 
 
-STATES = "{states: {c: %s}, role: encoder}"
 TABLE, CHAT = "file: t.csv, column: text, label: mood", "file: t.jsonl, chat: true"
-CORPORA = (  # the keys of a corpus, and what is wrong with it
+FILES = {
+    **model_files("mute"), **model_files("old"), **model_files("new"),
+    "mute/tokenizer_config.json": "{}", "old/tokenizer_config.json": '{"chat_template": "x"}',
+    "new/chat_template.jinja": "x", "here.npz": "", "there.gguf": "GGUF", "here": "a file", "own/own.txt": "a text",
+    "lora/adapter_config.json": "{}", "look.css": "", "empty.txt": "", "t.csv": "text,mood\na b,joy\nc d e,fear\n",
+    "t.jsonl": '{"messages": [{"role": "user", "content": "a b"}]}\n',
+}  # fmt: skip
+MODELS = (  # the keys of a model, and what is wrong with it
+    ("path: nowhere", "there is no folder ", "nowhere; check the path"),
+    ("path: gone.gguf", "there is no file "),
+    ("hub: owner/base, adapter: nowhere", "nowhere; check the path"),
+    ("hub: owner/base, adapter: loar", "lora'?"),
+    ("hub: owner/base, adapter: lora", "lora has no adapter_model.safetensors"),
+    ("states: {c0: gone.npz}, role: encoder", ".states.c0: there is no file gone.npz"),
+    ("states: {c0: here.npz}, role: encoder",),
+    ("path: mute", "its tokenizer has no chat template", "chat_template.jinja"),
+    *(("path: old",), ("path: new",)),
+    ("path: there.gguf", "optional package gguf; ", "pip install 'layer-reporter[gguf]'"),
+    ("hub: owner/base, device_map: auto, offload_folder: here/in", "'layer-reporter[split]'"),
+)
+CORPORA = (
+    ("file: no.txt", "no.txt"),
     ("file: empty.txt", "has no texts; add some"),
     ("file: t.csv, column: text, label: mod", "no column 'mod' for `label`; did you mean"),
     (f"{TABLE}, min_words: 5", ".min_words: no text of t.csv passes the filters: 2 ", "(5); lower `min_words`"),
     (f"{TABLE}, max_words: 1", ".max_words: ", "raise `max_words`"),
     (f"{TABLE}, only: [joy, feer]", ".only[1]: no text of t.csv has the label 'feer'; did you mean 'fear'?"),
     (f"{TABLE}, limit: 1, by: [joy, feer]", ".by[1]: ", "label 'feer'; did you mean 'fear'?"),
+    (f"{TABLE}, limit: 1, only: [joy, later]",),  # behind the limit such a label may come
     (f"{CHAT}, role: usr", ".role: no turn has the role 'usr'; did you mean 'user'?"),
     (f"{CHAT}, by: [user, tool]", ".by[1]: no turn has the role 'tool'; roles: user"),
+    ("dataset: own, column: x",),
+    ("dataset: owner/texts, column: text", "pip install 'layer-reporter[datasets]'"),
 )
-LOST = {
-    "files, folders and devices": (
-        {"here.npz": "", "look.css": ""},
-        f"study: lost\nmodels:\n  m: {{path: nowhere}}\n  n: {STATES % 'gone.npz'}\n  o: {STATES % 'here.npz'}\n"
-        "corpora:\n  c: {file: no.txt}\nrun: {device: 'cuda:99'}\npairs: {concepts: {file: gone.yaml}}\n"
-        "report: {style: loo.css, templates: gone}\n",
-        [
-            ("3:6: models.m: there is no folder ", "nowhere; check the path"),
-            ("4:19: models.n.states.c: there is no file gone.npz",),
-            ("7:6: corpora.c: ", "no.txt"),
-            ("9:19: pairs.concepts: ", "there is no such file"),
-            ("10:17: report.style: there is no file loo.css", "look.css'?"),
-            ("10:37: report.templates: there is no folder gone",),
-            ("8:", "this machine has no device 'cuda:99'"),
-        ],
-    ),
-    "texts, filters and labels": (
-        {
-            "empty.txt": "",
-            "t.csv": "text,mood\na b,joy\nc d e,fear\n",
-            "t.jsonl": '{"messages": [{"role": "user", "content": "a b"}]}\n',
-        },
-        "study: s\nmodels: {m: gpt2}\ncorpora:\n"
-        + "".join(f"  c{i}: {{{keys}}}\n" for i, (keys, *_) in enumerate(CORPORA))
-        + f"  right: {{{TABLE}, limit: 1, only: [joy, later]}}\n",  # behind the limit such a label may come
-        [(f"{4 + i}:", f": corpora.c{i}", *words) for i, (_, *words) in enumerate(CORPORA)],
-    ),
-    "chat templates": (
-        {
-            **model_files("mute"),
-            **model_files("old"),
-            **model_files("new"),
-            "mute/tokenizer_config.json": "{}",
-            "old/tokenizer_config.json": '{"chat_template": "x"}',
-            "new/chat_template.jinja": "x",
-            "t.jsonl": '{"messages": [{"role": "user", "content": "hi"}]}',
-        },
-        "study: talks\nmodels: {mute: {path: mute}, old: {path: old}, new: {path: new}}\n"
-        "corpora: {c: {file: t.jsonl, chat: true}}\nmetrics: [motion]\n",
-        [("2:", "models.mute: its tokenizer has no chat template", "chat_template.jinja")],
-    ),
-}
 
 
-@pytest.mark.parametrize("case", LOST)
-def test_validate_can_look_for_what_a_study_names(problems, case):
-    problems(*LOST[case])
+def test_validate_can_look_for_what_a_study_names(problems, monkeypatch):
+    monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: None)
+    lines, expected = ["study: lost"], []
+    for section, rows in (("models", MODELS), ("corpora", CORPORA)):
+        lines.append(f"{section}:")
+        for i, (keys, *words) in enumerate(rows):
+            lines.append(f"  {section[0]}{i}: {{{keys}}}")
+            expected += [(f"{len(lines)}:", f": {section}.{section[0]}{i}", *words)] if words else []
+    lines += ["run: {device: 'cuda:99'}", "pairs: {concepts: {file: gone.yaml}}"]
+    lines += ["report: {style: loo.css, templates: gone}"]
+    expected += [
+        (f"{len(lines) - 1}:19: pairs.concepts: ", "there is no such file"),
+        (f"{len(lines)}:17: report.style: there is no file loo.css", "look.css'?"),
+        (f"{len(lines)}:37: report.templates: there is no folder gone",),
+        (f"{len(lines) - 2}:", "this machine has no device 'cuda:99'"),
+    ]
+    problems(FILES, "\n".join(lines), expected)
+    # Where the packages are there, what else is wrong is found.
+    monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: "it is there")
+    problems(FILES, "\n".join(lines), [line[:2] for line in expected if "pip install" not in line[-1]])
 
 
 def test_validate_names_the_limit_that_cuts_texts(problems):
@@ -266,27 +260,6 @@ def test_validate_names_the_limit_that_cuts_texts(problems):
     study = f"study: s\nmodels: {{m: {{path: model}}}}\ncorpora: {corpora}\n"
     line = problems(model_files("model", '{"n_ctx": 512}'), study, []).stdout.splitlines()[1]
     assert "corpus 'c': max_tokens is 5,000, but model 'm' takes at most 512 tokens" in line
-
-
-def test_validate_looks_for_adapters_gguf_files_and_packages(problems, monkeypatch):
-    monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: None)
-    files = {"there.gguf": b"GGUF", "lora/adapter_config.json": "{}", "here": "a file", "own/own.txt": "a text"}
-    models = {
-        "gone": ("{path: gone.gguf}", "there is no file "),
-        "there": ("{path: there.gguf}", "optional package gguf; ", "pip install 'layer-reporter[gguf]'"),
-        "tuned": ("{hub: owner/base, adapter: nowhere}", "nowhere; check the path"),
-        "spelt": ("{hub: owner/base, adapter: loar}", "lora'?"),
-        "empty": ("{hub: owner/base, adapter: lora}", "lora has no adapter_model.safetensors"),
-        "larger": ("{hub: owner/base, device_map: auto, offload_folder: here/in}", "'layer-reporter[split]'"),
-    }
-    text = "study: lost\nmodels:\n" + "".join(f"  {name}: {model}\n" for name, (model, *_) in models.items())
-    text += "corpora:\n  c: {texts: [a b c]}\n  hub: {dataset: owner/texts, column: text}\n"
-    text += "  own: {dataset: own, column: x}\n"
-    expected = [(f"{3 + i}:", f"models.{name}: ", *models[name][1:]) for i, name in enumerate(models)]
-    problems(files, text, [*expected, ("11:", "corpora.hub: ", "pip install 'layer-reporter[datasets]'")])
-    # Where the packages are there, what else is wrong is found.
-    monkeypatch.setattr("reporter.core.imports.find_spec", lambda name: "it is there")
-    problems(files, text, [line[:2] for line in expected if "there" not in line[1]])
 
 
 def test_a_report_alone_is_of_all_studies_or_of_those_that_are_named(call, monkeypatch):
@@ -324,30 +297,25 @@ def test_expected_failures_are_one_sentence_on_stderr(call, monkeypatch, error, 
         assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (code, "", 1) and says in result.stderr
 
 
-def test_metrics_lists_all_and_searches_for_a_word_that_is_none(call):
-    output = call("metrics").stdout
-    for metric in catalogue().values():
-        assert f"{metric.name}: {metric.title} ({len(metric.statistics)} statistic" in output
-        assert metric.summary in output
+def test_metrics_lists_all_searches_for_a_word_that_is_none_and_explains_one_in_full(call):
+    listed = call("metrics").stdout
+    for name, metric in catalogue().items():
+        assert f"{name}: {metric.title} ({len(metric.statistics)} statistic" in listed and metric.summary in listed
+        page = " ".join(call("metrics", name).stdout.split())
+        parts = [f"cost {metric.cost}"[:60], *metric.needs]
+        for statistic in metric.statistics:
+            parts += [f"{name}.{statistic.name}: {statistic.title}", f"definition: {statistic.definition}"]
+            parts += [statistic.trap, statistic.published or "", *(source.citation for source in statistic.works)]
+            assert (f"{name}.{statistic.name}_floor" in page) == statistic.floor
+        for option, field in metric.options.model_fields.items():
+            parts.append(f"{option} (default {field.default!r}): {field.description}")
+        parts += [f"{column.name}: {column.comment}"[:60] for table in tables_of(metric) for column in table.columns]
+        assert not [part for part in parts if " ".join(part.split()) not in page]
     names = [line.partition(":")[0] for line in call("metrics", "norm").stdout.splitlines()]
     assert "motion.norm" in names and "variance.norm_of_mean" in names
     page = " ".join(call("metrics", "convergence").stdout.split())
     assert "fixed by definition: 1 at the last layer" in page and "minimum difference: 0.01" in page
     assert f"Bootstrap: {METHODS['Bootstrap']}" in page and "Jackknife: " not in page, "methods that it uses, once"
-
-
-def test_a_metric_is_explained_in_full(call):
-    for name, metric in catalogue().items():
-        output = " ".join(call("metrics", name).stdout.split())
-        parts = [f"cost {metric.cost}"[:60], *metric.needs]
-        for statistic in metric.statistics:
-            parts += [f"{name}.{statistic.name}: {statistic.title}", f"definition: {statistic.definition}"]
-            parts += [statistic.trap, statistic.published or "", *(source.citation for source in statistic.works)]
-            assert (f"{name}.{statistic.name}_floor" in output) == statistic.floor
-        for option, field in metric.options.model_fields.items():
-            parts.append(f"{option} (default {field.default!r}): {field.description}")
-        parts += [f"{column.name}: {column.comment}"[:60] for table in tables_of(metric) for column in table.columns]
-        assert not [part for part in parts if " ".join(part.split()) not in output]
 
 
 def test_init_writes_a_study_that_validates_and_markup_in_a_study_is_printed_as_it_is(call):

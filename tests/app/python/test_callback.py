@@ -1,8 +1,6 @@
 """A training that is watched: every saved checkpoint is measured, and the training is none the worse for it."""
 
 import logging
-import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +11,7 @@ from oracles.families import build_family
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments, default_data_collator
 
 import reporter
-from reporter.app.callback import MeasureCheckpoints, _track, scalars
+from reporter.app.callback import MeasureCheckpoints, scalars
 
 STUDY = {
     "study": "watched",
@@ -88,16 +86,3 @@ def test_what_fails_is_said_once_and_the_training_goes_on(start, tmp_path, caplo
             train(start, tmp_path / name, callback, tokenizer=tokenizer)
         (message,) = (line.getMessage() for line in caplog.records if line.name == "reporter.app.callback")
         assert said in message and (tmp_path / name / "checkpoint-4").is_dir()
-
-
-def test_scalars_go_to_the_trackers_that_the_training_reports_to(monkeypatch):
-    logged = []
-    tracker = SimpleNamespace(run=object(), active_run=object, log=logged.append)
-    tracker.log_metrics = lambda numbers, step: logged.append((numbers, step))
-    for name in ("wandb", "mlflow"):
-        monkeypatch.setitem(sys.modules, name, tracker)
-    _track({"few/motion.norm": 1.5}, 20, SimpleNamespace(report_to=["wandb", "mlflow"], output_dir="run"))
-    named = {"reporter/few/motion.norm": 1.5}
-    assert logged == [named | {"train/global_step": 20}, (named, 20)]
-    _track({"few/motion.norm": 1.5}, 20, SimpleNamespace(report_to=[], output_dir="run"))
-    assert len(logged) == 2
