@@ -17,14 +17,14 @@ from reporter.forward.observed import KINDS
 from reporter.forward.token_categories import VIEWS
 from reporter.metrics.base import catalogue
 from reporter.models.places import Layout
-from reporter.runs import cache
-from reporter.runs.cache import Entry, bytes_of, entries, lines, make_room, prunable, remove, seconds_of, size_text
+from reporter.runs.cache import Entry, bytes_of, entries, lines, make_room, prunable, remove, seconds_of
 from reporter.runs.cells import wanted_by
 from reporter.runs.planner import plan_study
 
 ANISOTROPY = "[{anisotropy: {sample: 64, batches: 2}}]"
 OTHER = ("study: tiny", "study: other")
 ONLY = ["dec", "inline"]
+FORWARD = "SELECT sum(forward_passes) FROM cells"
 
 
 def keeping(amount):
@@ -37,12 +37,20 @@ def observables(out):
     return [sorted(path.stem for path in folder.glob("*.safetensors")) for folder in folders]
 
 
-def test_a_fresh_run_and_one_from_the_cache_agree_to_the_bit(study, run, store):
+def test_all_metrics_take_one_pass_and_from_the_cache_they_agree_to_the_bit(study, run, store):
     """Metrics read what comes back out of the compact form, also right after the pass."""
-    file = study(metrics="[all]")
-    outcome, _ = run(file, only=ONLY)
-    assert outcome.failed == 0
+    file = study(metrics="[all, loss, lens]", more="sites: [embedding, block, final, attention]")
+    outcome, log = run(file, only=ONLY)
+    assert outcome.failed == 0 and select(store, FORWARD) == [1], log
     fresh = select(store, NUMBERS)
+    assert set(select(store, "SELECT DISTINCT site FROM layer_metrics WHERE site IS NOT NULL")) == {
+        "embedding", "block", "final", "attention",
+    }  # fmt: skip
+    unexplained = (
+        "SELECT l.metric, l.statistic FROM layer_metrics l JOIN cells c USING (study, model, checkpoint, corpus, "
+        "metric) WHERE l.value IS NULL AND NOT contains(c.reasons, '\"' || l.statistic || '\"')"
+    )
+    assert not select(store, unexplained)
     run(file, only=ONLY, force=True)
     assert select(store, "SELECT sum(forward_tokens) FROM cells") == [0], "all of it was kept"
     assert fresh == select(store, NUMBERS)
@@ -52,16 +60,17 @@ def test_a_fresh_run_and_one_from_the_cache_agree_to_the_bit(study, run, store):
     ("amount", "names"), [("all", ["gram", "moments", "tokens"]), ("sums", ["gram", "moments"]), ("nothing", [])]
 )
 def test_a_study_keeps_what_run_keep_names(study, run, store, out, amount, names):
-    run(study(keeping(amount), metrics=ANISOTROPY), only=ONLY)
+    file = study(keeping(amount), metrics=ANISOTROPY)
+    run(file, only=ONLY)
     assert observables(out) == [names]
     first = select(store, NUMBERS)
     smaller = study(keeping(amount), metrics=ANISOTROPY.replace("64", "32"))
     (why,) = [cell.why for cell in plan_study(smaller, out, only=[*ONLY, "anisotropy"]).cells]
     assert why.startswith("options changed") and ("(run.keep)" in why) == (amount != "all")
     assert ("moments" in why) == (amount == "nothing") and ("tokens" in why) == (amount != "all")
-    outcome, _ = run(study(keeping(amount), metrics=ANISOTROPY), only=ONLY, force=True)
+    outcome, _ = run(file, only=ONLY, force=True)
     assert outcome.failed == 0 and select(store, NUMBERS) == first
-    assert select(store, "SELECT sum(forward_passes) FROM cells") == [amount != "all"]
+    assert select(store, FORWARD) == [amount != "all"]
     if amount == "all":  # what one study keeps, another one that keeps nothing leaves there
         run(study(keeping("nothing"), OTHER, name="other", metrics=ANISOTROPY), only=ONLY, force=True)
         assert observables(out) == [names]
@@ -76,47 +85,37 @@ def test_both_sides_of_a_comparison_are_kept_until_it_is_made(study, run, store,
 
 
 def test_the_list_names_studies_and_what_leaves_is_of_one_study_or_old(study, run, store, out):
+    def call(*arguments):
+        return CliRunner().invoke(app, ["cache", "--out", str(out), *arguments])
+
     run(study(metrics=ANISOTROPY), only=ONLY)
     run(study(OTHER, metrics=ANISOTROPY, name="other"), only=["dec"])
     found = entries(out, store)
     users = {(entry.kind, entry.of): entry.studies for entry in found}
     assert users["pass", "dec final × inline"] == ("other", "tiny")
-    assert users["pass", "dec final × nested"] == ("other",)
-    assert users["tokens", "inline"] == users["texts", "inline"] == ("other", "tiny")
-    assert users["model", "dec"] == ("other", "tiny")
+    assert users["pass", "dec final × nested"] == users["tokens", "nested"] == ("other",)
+    assert users["tokens", "inline"] == users["texts", "inline"] == users["model", "dec"] == ("other", "tiny")
     assert [entry.studies for entry in found if entry.kind == "model" and entry.of != "dec"] == [()], "the encoder's"
     assert [entry.bytes for entry in found] == sorted((entry.bytes for entry in found), reverse=True)
-    listed = lines(out, found)
-    assert len(listed) == len(found) + 3 and "dec final × inline  other, tiny" in "\n".join(listed)
-    assert "20 GiB" in listed[-1] and " d ago" not in "".join(listed)
+    listed = call().output.splitlines()
+    assert len(listed) == len(lines(out, found)) == len(found) + 3 and "20 GiB" in listed[-1]
+    assert any("dec final × inline  other, tiny" in line for line in listed)
+    for arguments, answer in (
+        (("--study", "other", "--dry-run"), "would remove"),
+        (("--larger-than", "1TB"), "nothing to remove"),
+        (("--older-than", "soon"), "expected"),
+    ):
+        assert answer in call(*arguments).output and len(observables(out)) == 2
+    assert "dec final × nested" in call("--study", "other").output and len(observables(out)) == 1
+    left = entries(out, store)
+    gone = {(entry.kind, entry.of) for entry in found} - {(entry.kind, entry.of) for entry in left}
+    assert gone == {("pass", "dec final × nested"), ("tokens", "nested")}
 
-    gone, held = remove(prunable(found, study="other"))
-    assert {(entry.kind, entry.of) for entry in gone} == {("pass", "dec final × nested"), ("tokens", "nested")} | {
-        ("texts", "nested") for names in [users["texts", "nested"]] if names == ("other",)
-    }
-    assert held == [] and len(observables(out)) == 1
-    assert not {entry.folder for entry in entries(out, store)} & {entry.folder for entry in gone}
-    for entry in entries(out, store):
-        if entry.kind == "pass":
-            os.utime(entry.folder, (time.time() - 40 * 86400,) * 2)
-    (old,) = prunable(entries(out, store), older_than=seconds_of("30d"))
-    assert old.kind == "pass"
+    (used,) = [entry for entry in left if entry.kind == "pass"]
+    os.utime(used.folder, (time.time() - 40 * 86400,) * 2)
+    assert [entry.folder for entry in prunable(entries(out, store), older_than=30 * 86400)] == [used.folder]
     run(study(metrics=ANISOTROPY), only=ONLY, force=True)  # it is used again
-    assert prunable(entries(out, store), older_than=seconds_of("30d")) == []
-
-
-def test_the_command_lists_and_removes(study, run, out):
-    run(study(metrics=ANISOTROPY), only=ONLY)
-
-    def call(*arguments):
-        return CliRunner().invoke(app, ["cache", "--out", str(out), *arguments])
-
-    assert "dec final × inline  tiny" in call().output
-    dry = call("--study", "tiny", "--dry-run").output
-    assert "would remove" in dry and "dec final × inline" in dry and observables(out) != []
-    assert call("--larger-than", "1TB").output.startswith("nothing to remove") and observables(out) != []
-    assert "dec final × inline" in call("--study", "tiny").output and observables(out) == []
-    assert call("--older-than", "soon").exit_code == 2
+    assert prunable(entries(out, store), older_than=30 * 86400) == []
 
 
 def test_which_entries_may_be_removed():
@@ -136,48 +135,36 @@ def test_which_entries_may_be_removed():
         ([], {"older_than": 30 * day, "study": "s"}),
     ):
         assert prunable([a, b, c], now=now, **options) == expected, options
-
-
-def test_ages_and_sizes():
     assert [seconds_of(text) for text in ("12h", "30d", " 2 w ")] == [43200, 2592000, 1209600]
     assert [bytes_of(text) for text in ("0", "10GB", "500MiB", "1.5k", "7 B")] == [0, 10**10, 500 * 2**20, 1500, 7]
-    for read, wrong in ((seconds_of, "30"), (seconds_of, "month"), (bytes_of, "ten"), (bytes_of, "1 XB")):
+    for read, wrong in ((seconds_of, "30"), (bytes_of, "1 XB")):
         with pytest.raises(UsageError, match="expected"):
             read(wrong)
-    sizes = {0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 20 * 2**30: "20 GiB", 1000 * 2**30: "1000 GiB"}
-    assert {size: size_text(size) for size in sizes} == sizes
-    ages = {59: "now", 60: "1 min ago", 7200: "2 h ago", 3 * 86400: "3 d ago"}
-    assert {age: cache._ago(age) for age in ages} == ages
 
 
 def test_an_empty_folder_has_no_entries_and_room(tmp_path, store):
     assert entries(tmp_path / "nothing", store) == [] and make_room(tmp_path / "nothing", 0) == []
-    assert "0 B" in lines(tmp_path, [])[0]
 
 
 def test_the_size_of_a_pass_is_estimated_within_a_tenth(observe, tmp_path):
     """From tokens by stratum and the counts of types; of what lies on disk."""
     texts = FakeTexts(list(dict.fromkeys(made_up_texts(300, shortest=8, longest=30))))
-    model = FakeModel(layers=3, width=64, sinks=False)
-    found, counts = observe(model, texts, sample=512, sites=())
+    found, counts = observe(FakeModel(layers=3, width=64, sinks=False), texts, sample=512, sites=())
     types = found["type_moments"]
     wanted = {name: Amount(512 if KINDS[name].bounded != "no" else 0, tuple(VIEWS)) for name in found}
     tokens = [counts.ordinary, counts.special, counts.tokens - counts.ordinary - counts.special]
     occurs = dict(zip(types.types, types.occurrences().tolist(), strict=True))
-    expected = bytes_kept(types.layout, wanted, tokens, len(texts), occurs)
+    expected, sizes = bytes_kept(types.layout, wanted, tokens, len(texts), occurs), {}
     for name, observable in found.items():
-        path = tmp_path / name
-        observable.save(path, finished=True)
-        size = path.stat().st_size
-        if size > 50_000:  # the names in a small file take more than its numbers
-            assert expected[name] == pytest.approx(size, rel=0.1), name
-    assert sum(expected.values()) == pytest.approx(sum(path.stat().st_size for path in tmp_path.iterdir()), rel=0.1)
+        observable.save(tmp_path / name, finished=True)
+        sizes[name] = (tmp_path / name).stat().st_size
+        if sizes[name] > 50_000:  # the names in a small file take more than its numbers
+            assert expected[name] == pytest.approx(sizes[name], rel=0.1), name
+    assert sum(expected.values()) == pytest.approx(sum(sizes.values()), rel=0.1)
 
 
-@pytest.fixture
-def passes(tmp_path):
-    """Three passes of 1000 bytes, the oldest first, none of them touched for hours."""
-    folders = []
+def test_the_pass_that_was_not_used_for_longest_leaves_first_and_one_that_is_running_stays(tmp_path):
+    passes = []
     for age, seed in ((9, 0), (6, 1), (3, 2)):
         kept = PassFolder(tmp_path, {"seed": seed})
         with kept.locked("it", pytest.fail):
@@ -185,27 +172,17 @@ def passes(tmp_path):
             (kept.folder / "unfinished-1" / "x").write_bytes(bytes(1000))
         hours_ago = kept.folder.stat().st_mtime - age * 3600
         os.utime(kept.folder, (hours_ago, hours_ago))
-        folders.append(kept)
-    return folders
-
-
-def test_the_pass_that_was_not_used_for_longest_leaves_first(passes, tmp_path):
+        passes.append(kept)
     assert make_room(tmp_path, 3000) == []
-    assert make_room(tmp_path, 1000) == [passes[0].folder.name, passes[1].folder.name]
-    assert [kept.folder.exists() for kept in passes] == [False, False, True]
-    with passes[0].locked("it", pytest.fail):
-        assert passes[0].folder.is_dir()
-
-
-def test_a_pass_that_is_running_stays(passes, tmp_path):
-    running = passes[0]
+    assert make_room(tmp_path, 2000) == [passes[0].folder.name] and not passes[0].folder.exists()
+    running = passes[1]
     entry = Entry("pass", running.folder, "", (), 0, 0.0)
     with running.locked("it", pytest.fail):
-        assert make_room(tmp_path, 1000) == [kept.folder.name for kept in passes[1:]]
+        assert make_room(tmp_path, 1000) == [passes[2].folder.name]
         assert remove([entry]) == ([], [entry]) and (running.folder / "unfinished-1" / "x").exists()
     assert make_room(tmp_path, 0) == [running.folder.name]
     with running.locked("it", pytest.fail):
-        pass
+        assert running.folder.is_dir()
     assert remove([entry]) == ([entry], []) and not running.folder.exists()
 
 
@@ -236,10 +213,9 @@ def test_kept_observables_suffice_for_fewer_views_and_smaller_samples(tmp_path, 
 
 
 def test_only_observables_that_tell_views_apart_are_wanted_by_view():
-    metric = catalogue()["entropy"]
+    metric, other = catalogue()["entropy"], catalogue()["spectrum"]
     chosen = [(metric, metric.options(texts=texts), views) for texts, views in ((7, ["all"]), (9, ["words"]))]
     assert wanted_by(chosen) == {"text_entropy": Amount(9, ("words", "all"))}
-    other = catalogue()["spectrum"]
     assert {amount.views for amount in wanted_by([(other, other.options(), ["all"])]).values()} == {()}
 
 

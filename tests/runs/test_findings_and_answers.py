@@ -18,17 +18,13 @@ WIDTH = 16
 TEXTS = [f"{'cat sleeps' if i % 2 else 'dogs run'} number {i} .,{'one' if i % 2 else 'many'}" for i in range(240)]
 CONCEPTS = {"early": 0, "late": 2, "absent": 9}
 """From which layer on each concept is a direction."""
-PAIRS = "\n".join(
-    f"  {name}:\n" + "\n".join(f'    - ["{name} {i} first .", "{name} {i} second ."]' for i in range(12))
-    for name in CONCEPTS
-)
 
 
 @pytest.fixture
 def labelled(study, run, tmp_path):
     """Return a function that runs a study with probes of labelled texts."""
 
-    def get(*replace, metrics="none", more="", only=(), texts=240):
+    def get(*replace, metrics="none", more="", only=(), texts=40):
         (tmp_path / "labelled.csv").write_text("\n".join(["text,count", *TEXTS[:texts]]), "utf-8")
         corpora = ("corpora:\n", "corpora:\n  labelled: {file: labelled.csv, column: text, label: count}\n")
         more = f"probes: {{count: {{corpus: labelled, hidden: 0}}}}\n{more}"
@@ -39,30 +35,24 @@ def labelled(study, run, tmp_path):
     return get
 
 
-@pytest.fixture
-def plant(monkeypatch):
-    """Return a function that plants concepts, and a label in one layer and pooling."""
+def test_the_planted_layer_pooling_and_concepts_come_out(labelled, store, out, monkeypatch):
+    layer, pooling = 2, "first"
 
-    def put(layer, pooling):
-        def vector(text, place, by):
-            x = np.random.default_rng([*f"{text}|{place}|{by}".encode()]).standard_normal(WIDTH)
-            if text.startswith(("cat", "dogs")):
-                return x + 2.5 * (text[0] == "c") * (place.layer == layer and by == pooling) * np.eye(WIDTH)[0]
-            concept, _, which = text.split()[:3]
-            return x + 5 * (which == "second" and place.layer >= CONCEPTS[concept]) * np.eye(WIDTH)[len(concept)]
+    def vector(text, place, by):
+        x = np.random.default_rng([*f"{text}|{place}|{by}".encode()]).standard_normal(WIDTH)
+        if text.startswith(("cat", "dogs")):
+            return x + 2.5 * (text[0] == "c") * (place.layer == layer and by == pooling) * np.eye(WIDTH)[0]
+        concept, _, which = text.split()[:3]
+        return x + 5 * (which == "second" and place.layer >= CONCEPTS[concept]) * np.eye(WIDTH)[len(concept)]
 
-        def pooled_by(texts, context, poolings, max_tokens=None, what="texts"):
-            places = context.layout.places
-            return {by: {at: np.stack([vector(text, at, by) for text in texts]) for at in places} for by in poolings}
+    def pooled_by(texts, context, poolings, max_tokens=None, what="texts"):
+        places = context.layout.places
+        return {by: {at: np.stack([vector(text, at, by) for text in texts]) for at in places} for by in poolings}
 
-        monkeypatch.setattr("reporter.metrics._items.pooled_by", pooled_by)
-
-    return put
-
-
-def test_the_planted_layer_pooling_and_concepts_come_out(plant, labelled, store, out):
-    plant(layer := 2, pooling := "first")
-    log = labelled(("checkpoints: [0, 2]", "checkpoints: [2]"), more=f"pairs:\n set:\n{PAIRS}")
+    monkeypatch.setattr("reporter.metrics._items.pooled_by", pooled_by)
+    pairs = {name: [[f"{name} {i} first .", f"{name} {i} second ."] for i in range(12)] for name in CONCEPTS}
+    checkpoints = ("checkpoints: [0, 2]", "checkpoints: [2]")
+    log = labelled(checkpoints, more=f"pairs: {json.dumps({'set': pairs})}", texts=len(TEXTS))
     rows = store.records("SELECT * FROM layer_answers WHERE kind = 'labels'")
     for model, usual in (("enc", "mean"), ("dec", "last")):
         of_model = [row for row in rows if row["model"] == model]
@@ -89,15 +79,8 @@ def test_the_planted_layer_pooling_and_concepts_come_out(plant, labelled, store,
     assert "'early' is a direction that its pairs share from the embedding on" in log
 
 
-def test_a_pooling_that_the_study_names_is_the_only_one(plant, labelled, store):
-    plant(1, "first")
-    labelled(more="pooling: first\n", only=["dec"])
-    assert select(store, "SELECT DISTINCT pooling, main FROM probe_poolings") == [("first", True)]
-    assert select(store, "SELECT DISTINCT pooling FROM layer_answers WHERE kind = 'labels'") == ["first"]
-
-
 def test_a_run_stores_the_answers_that_the_database_gives_later(labelled, store, out):
-    labelled(("checkpoints: [0, 2]", "checkpoints: [0, 1, 2]"), metrics="[outliers]", only=["enc"], texts=40)
+    labelled(("checkpoints: [0, 2]", "checkpoints: [0, 1, 2]"), metrics="[outliers]", only=["enc"])
     answers = {answer.question.name: answer for answer in ask("tiny", out)}
     for answer in answers.values():
         for table, rows in answer.tables.items():
@@ -109,11 +92,15 @@ def test_a_run_stores_the_answers_that_the_database_gives_later(labelled, store,
     text = markdown(list(answers.values()))
     assert "## Which layer?" in text and "linear probe `count`" in text and "## When in training?" in text
     assert "**Which concepts are directions?** no pairs of texts" in text
-
     assert [answer.question.name for answer in ask("tiny", out, ["sinks"])] == ["sinks"]
     for wrong, message in ((("tiny", out, ["layr"]), "did you mean 'layer'"), (("other", out), "no study 'other'")):
         with pytest.raises(UsageError, match=message):
             ask(*wrong)
+    # A pooling that the study names is the only one.
+    labelled(more="pooling: first\n", only=["dec"])
+    assert select(store, "SELECT DISTINCT pooling, main FROM probe_poolings WHERE model = 'dec'") == [("first", True)]
+    named = "SELECT DISTINCT pooling FROM layer_answers WHERE kind = 'labels' AND model = 'dec'"
+    assert select(store, named) == ["first"]
 
 
 def test_layers_of_main_statistics_have_errors_of_their_differences(finished_store):
@@ -129,31 +116,25 @@ def test_layers_of_main_statistics_have_errors_of_their_differences(finished_sto
         assert error == pytest.approx(row["error"], rel=0.15, abs=1e-9)
 
 
-def test_findings_are_kept_until_numbers_change(study, run, store, copied, monkeypatch):
-    searches = []
-    look = questions.look
-    monkeypatch.setattr(questions, "look", lambda subjects: searches.append(1) or look(subjects))
-    monkeypatch.setattr(questions, "MATERIAL", 0.0)
-    monkeypatch.setattr(questions, "LEVEL", 1e6)  # whatever is largest
-    run(study())
-    assert not searches, "the finished run had searched"
-    _, log = run(study(), only=["dec", "nested", "convergence"], force=True)
-    rows = store.records("SELECT rank, says, looked_at FROM findings ORDER BY rank")
-    assert len(searches) == 1 and 1 <= len(rows) <= questions.MOST
-    assert f"{len(rows)} findings (exploratory, corrected for {rows[0]['looked_at']} tests)" in log
-    assert rows[0]["says"] in log
-    _, log = run(study())
-    assert len(searches) == 1 and rows[0]["says"] in log  # printed again without a search
-    for sql in select(store, "SELECT detail ->> 'sql' FROM findings"):
-        assert store.records(sql)
-
-
-def test_a_question_that_breaks_loses_neither_the_others_nor_the_report(study, run, monkeypatch, copied):
+def test_findings_are_kept_until_numbers_change_and_a_broken_question_loses_nothing(
+    study, run, store, copied, monkeypatch
+):
     def broken(read):
         raise KeyError("layer")
 
+    searches, look = [], questions.look
+    monkeypatch.setattr(questions, "look", lambda subjects: searches.append(1) or look(subjects))
+    monkeypatch.setattr(questions, "MATERIAL", 0.0)
+    monkeypatch.setattr(questions, "LEVEL", 1e6)  # whatever is largest
     monkeypatch.setattr("reporter.runs.whole.QUESTIONS", (replace(QUESTIONS[0], answer=broken), *QUESTIONS[1:]))
-    outcome, log = run(study(), only=["dec", "nested", "motion"], force=True)
-    assert outcome.exit_code == 0
+    run(study())
+    assert not searches, "the finished run had searched"
+    outcome, log = run(study(), only=["dec", "nested", "convergence"], force=True)
+    assert outcome.exit_code == 0 and log.count("the answer to") == 1
     assert f"the answer to '{QUESTIONS[0].name}' failed: KeyError: 'layer'" in log
-    assert log.count("the answer to") == 1
+    rows = store.records("SELECT rank, says, looked_at, detail ->> 'sql' AS sql FROM findings ORDER BY rank")
+    assert len(searches) == 1 and 1 <= len(rows) <= questions.MOST
+    assert f"{len(rows)} findings (exploratory, corrected for {rows[0]['looked_at']} tests)" in log
+    assert rows[0]["says"] in log and all(store.records(row["sql"]) for row in rows)
+    _, log = run(study())
+    assert len(searches) == 1 and rows[0]["says"] in log  # printed again without a search

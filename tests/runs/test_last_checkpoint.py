@@ -3,69 +3,50 @@
 import shutil
 
 import pytest
-
-import reporter
-
-RECIPE = {"architecture": "gpt2", "layers": 2, "width": 32, "heads": 2, "train_on": "c", "steps": 6}
-CORPUS = {"generate": "grammar", "texts": 30, "words": [5, 12], "seed": 0}
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """Return folders of three checkpoints of one training, the untrained one first."""
-    out = tmp_path_factory.mktemp("trained")
-    models = {"m": {"recipe": RECIPE | {"checkpoints": [0, 3, 6]}}}
-    reporter.run({"study": "s", "models": models, "corpora": {"c": CORPUS}, "metrics": ["loss"]}, out=out)
-    (folder,) = (out / "cache" / "models").iterdir()
-    return [folder / f"step-{step:06d}" for step in (0, 3, 6)], folder / "tokenizer"
+from runs.conftest import select
 
 
 @pytest.fixture
-def measure(trained, tmp_path):
-    """Return a function that measures these checkpoints, whose folders are those of the training in this order."""
-    folders, tokenizer = trained
+def measure(study, run, store, out, tmp_path):
+    """Return a function that measures checkpoints of these names, of step 0 and of step 2 of a training in turn."""
+    (first,) = (out / "cache" / "models").glob("*/step-000000")
 
-    def run(names, copies=None, only=(), **more):
-        for name, folder in (copies or dict(zip(names, folders, strict=True))).items():
-            shutil.copytree(folder, tmp_path / "m" / name, dirs_exist_ok=True)
-            shutil.copytree(tokenizer, tmp_path / "m" / name, dirs_exist_ok=True)
-        models = {"m": {"path": str(tmp_path / "m"), "checkpoints": list(names)}}
-        study = {"study": "s", "models": models, "corpora": {"c": CORPUS}, "metrics": ["loss"], **more}
-        results = reporter.run(study, out=tmp_path / "out", only=only)
-        places = results.models.sort_values("position")[["checkpoint", "is_last"]]
-        return results, places.values.tolist()
+    def measured(names, only=("m",), metrics="[loss]", more=""):
+        for number, name in enumerate(names):
+            for source in (first.with_name(f"step-00000{number % 2 * 2}"), first.with_name("tokenizer")):
+                shutil.copytree(source, tmp_path / "m" / name, dirs_exist_ok=True)
+        models = ("models:\n", f"models:\n  m: {{path: m, checkpoints: [{', '.join(names)}]}}\n")
+        outcome, log = run(study(models, metrics=metrics, views="[words]", more=more), only=only)
+        assert outcome.failed == 0, log
+        return select(store, "SELECT checkpoint, is_last FROM models WHERE model = 'm' ORDER BY position")
 
-    return run
-
-
-def last_of(names):
-    return [[name, name == names[-1]] for name in names]
+    return measured
 
 
 @pytest.mark.answers
-def test_everything_reads_the_checkpoint_that_is_listed_last(measure):
-    names = ("step1", "step512", "main")
-    results, places = measure(
-        names,
-        metrics=["loss", "anisotropy"],
-        skip={"s": {"corpus": "c", "blocks": [1], "texts": 10}},
-        claims={"c": {"says": "So.", "value": {"metric": "loss.lm", "model": "m", "corpus": "c"}, "above": 0}},
+def test_everything_reads_the_checkpoint_that_is_listed_last(measure, store):
+    more = (
+        "skip: {s: {corpus: nested, blocks: [1], texts: 10}}\n"
+        "claims: {c: {says: So., value: {metric: loss.lm, model: m, corpus: nested}, above: 0}}"
     )
-    assert places == last_of(names)
-    loss = results.layer_metrics.query("statistic == 'lm'").set_index("checkpoint")["value"]
-    assert results.claims["value"].tolist() == [pytest.approx(loss[names[-1]])] != [pytest.approx(loss[names[1]])]
-    assert set(results.sql("SELECT checkpoint FROM profiles")["checkpoint"]) == {names[-1]}
-    assert set(results.block_answers["checkpoint"]) == {names[-1]}
+    names = ("step1", "step512", "main")
+    assert measure(names, (), "[loss, anisotropy]", more) == [(name, name == "main") for name in names]
+    losses = "SELECT value FROM layer_metrics WHERE (statistic, corpus, checkpoint) = ('lm', 'nested', '{}')"
+    (last,), (other,) = (select(store, losses.format(name)) for name in ("main", "step512"))
+    assert select(store, "SELECT value FROM claims") == [pytest.approx(last)] and last != other
+    for table in ("profiles", "block_answers"):
+        assert select(store, f"SELECT DISTINCT checkpoint FROM {table} WHERE model = 'm'") == ["main"]
 
 
-def test_known_steps_are_in_the_order_of_training_and_other_names_in_that_of_the_study(measure, trained):
-    assert measure(("step10", "step9", "step2"))[1] == last_of(("step2", "step9", "step10"))
-    copies = dict(zip("abc", trained[0], strict=True))
-    for names in ("ab", "cba"):  # one is added to the study
-        assert measure(names, copies)[1] == last_of(names)
-
-
-def test_a_checkpoint_that_training_deleted_is_not_the_last_any_more(measure, trained):
-    for name, folder in (("step10", trained[0][1]), ("step9", trained[0][2])):  # the later one has the smaller number
-        _, places = measure([name], {name: folder}, only=["m"])
-    assert places == [["step10", False], ["step9", True]]
+@pytest.mark.parametrize(
+    ("studies", "order"),
+    [
+        ([("step10", "step9", "step2")], ["step2", "step9", "step10"]),  # known steps: as in training
+        (["ab", "cba"], [*"cba"]),  # other names: as in the study, to which one is added
+        ([("step10",), ("step9",)], ["step10", "step9"]),  # a training deleted what is not in the study any more
+    ],
+)
+def test_which_checkpoint_is_the_last(measure, studies, order):
+    for names in studies:
+        shown = measure(names, ("m", "nested"))
+    assert shown == [(name, name == order[-1]) for name in order]

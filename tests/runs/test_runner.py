@@ -1,6 +1,8 @@
 """What a run computes, keeps, takes over, drops and reports as failed."""
 
+import hashlib
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,12 +11,16 @@ import pytest
 from runs.conftest import INLINE, select
 
 from reporter.core.errors import UsageError, describe, library_error
+from reporter.core.files import read_note
+from reporter.core.progress import Progress
 from reporter.forward import passes
 from reporter.metrics import base as registry
 from reporter.metrics.base import Metric, Statistic, Value
+from reporter.models.load import LoadedModel
 from reporter.models.model_folder import fingerprint
 from reporter.models.places import Place
-from reporter.runs import runner
+from reporter.runs import runner, work
+from reporter.runs.records import now, study_row
 from reporter.store import CellKey
 from reporter.texts.sources.generated import grammar_texts
 
@@ -33,27 +39,24 @@ def metric(monkeypatch):
 
 
 def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(finished, finished_store):
-    assert select(finished_store, "SELECT DISTINCT (status, why) FROM cells") == [("done", "new")]
-    alone = (
-        "SELECT sum(forward_passes)::INTEGER FROM cells WHERE corpus NOT LIKE '%|%' GROUP BY model, checkpoint, corpus"
-    )
-    assert select(finished_store, alone) == [1] * 6
-    assert select(finished_store, PASSES + "true") == [6]  # comparisons of two corpora need none
-    assert len(list((finished / "cache" / "tokens").iterdir())) == 2 * 2  # for six passes: two tokenizers, two corpora
+    def selected(sql):
+        return select(finished_store, sql)
+
+    assert selected("SELECT DISTINCT (status, why) FROM cells") == [("done", "new")]
+    one_corpus = "corpus NOT LIKE '%|%' GROUP BY model, checkpoint, corpus"
+    assert selected(PASSES + one_corpus) == [1] * 6 and selected(PASSES + "true") == [6]  # comparisons need none
+    assert len(list((finished / "cache" / "tokens").iterdir())) == 2 * 2  # two tokenizers, two corpora
     # The first token of each text is set aside, and none is a sink.
-    odd = "SELECT * FROM cells WHERE sinks > 0 OR tokens - ordinary - special - sinks != texts"
-    assert not select(finished_store, odd)
+    assert not selected("SELECT * FROM cells WHERE sinks > 0 OR tokens - ordinary - special - sinks != texts")
     models = "SELECT role, step, initialised, loss > 0, unigram_entropy > 0 FROM models ORDER BY model, step"
     encoders = [("encoder", 0, True, True, True), ("encoder", 2, False, True, True)]
-    assert select(finished_store, models) == [("decoder", 2, False, True, True), *encoders]
-    assert select(finished_store, "SELECT DISTINCT view, max(depth) FROM layer_metrics GROUP BY 1 ORDER BY 1") == [
-        ("all", 1.0),
-        ("words", 1.0),
-    ]
-    places = "SELECT role, string_agg(DISTINCT site, ' ' ORDER BY site) FROM layer_metrics WHERE layer {} 0 GROUP BY 1"
-    assert set(select(finished_store, places.format("="))) == {("encoder", "embedding"), ("decoder", "embedding")}
+    assert selected(models) == [("decoder", 2, False, True, True), *encoders]
+    depths = "SELECT view, max(depth) FROM layer_metrics GROUP BY view ORDER BY view"
+    assert selected(depths) == [("all", 1.0), ("words", 1.0)]
+    places = "SELECT DISTINCT role, site FROM layer_metrics WHERE layer {} 0 ORDER BY ALL"
+    assert selected(places.format("=")) == [("decoder", "embedding"), ("encoder", "embedding")]
     # The encoder ends in a norm of its block.
-    assert set(select(finished_store, places.format(">"))) == {("encoder", "block"), ("decoder", "block final")}
+    assert selected(places.format(">")) == [("decoder", "block"), ("decoder", "final"), ("encoder", "block")]
 
 
 def test_under_auto_cells_store_the_precision_used_and_reuse_what_is_there(study, run, store, monkeypatch):
@@ -77,10 +80,25 @@ def test_under_auto_cells_store_the_precision_used_and_reuse_what_is_there(study
     assert (outcome.computed, outcome.failed) == (len(cells), 0)
 
 
+def test_weights_are_hashed_and_the_script_joined_ahead_of_a_run_unless_all_is_done(study, out, store, monkeypatch):
+    begun, weights = [], os.urandom(20 << 20)  # hashed in more than one piece
+    monkeypatch.setattr("reporter.report.templating.begin_script", begun.append)
+    file = study(("models:\n", "models:\n  lost: {path: nowhere}\n  mine: {path: mine}\n"))
+    (file.folder / "mine").mkdir()
+    for name, content in (("config.json", b"{}"), ("tokenizer.json", b"{}"), ("model.safetensors", weights)):
+        (file.folder / "mine" / name).write_bytes(content)
+        os.utime(file.folder / "mine" / name, (1e9, 1e9))
+    store.put("studies", ["study"], study_row(file, started=now(), finished=now()))
+    runner.begin([file], out, Progress())
+    assert not begun
+    runner.begin([file], out, Progress(), force=True)
+    hashes = [known[2] for known in read_note(out / "cache" / "file-hashes.json").values()]
+    assert begun == [out] and hashlib.sha256(weights).hexdigest() in hashes
+
+
 @pytest.mark.report
-def test_a_killed_run_leaves_the_pages_of_the_studies_it_finished(study, out, monkeypatch):
-    first, second, few = study(), study(OTHER, name="other"), ["enc", "inline", "motion"]
-    whole = runner._run
+def test_a_killed_run_leaves_the_pages_of_the_studies_it_finished(study, run, out, monkeypatch):
+    files, only, whole = (study(), study(OTHER, name="other")), ["enc", "inline", "motion"], runner._run
 
     def run_one(plan, *rest):
         if plan.file.study.study == "other":
@@ -89,24 +107,27 @@ def test_a_killed_run_leaves_the_pages_of_the_studies_it_finished(study, out, mo
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(runner, "_run", run_one)
-        runner.run_studies([first, second], out, only=few)
+        run(*files, only=only)
     assert (out / "tiny" / "index.html").exists() and "tiny" in (out / "index.html").read_text("utf-8")
     assert not (out / "other").exists()
-    assert out / "other" / "index.html" in runner.run_studies([first, second], out, only=few).pages
-    assert runner.run_studies([first, second], out, only=few).pages == ()
+    assert out / "other" / "index.html" in run(*files, only=only)[0].pages
+    assert run(*files, only=only)[0].pages == ()
 
 
 @pytest.mark.report
 @pytest.mark.answers
 def test_a_second_run_computes_nothing_imports_nothing_heavy_and_keeps_the_report(study, run, store, out):
-    claims = (
-        "claims: {grows: {says: It grows., shape: {metric: motion.norm, models: dec, corpus: inline, is: increasing}}}"
-    )
+    claim = "{says: It grows., shape: {metric: motion.norm, models: dec, corpus: inline, is: increasing}}"
     file = study(
         ("train_on: nested", "train_on: inline"), ("  nested: {generate: grammar, texts: 40, words: [5, 20]}\n", ""),
-        metrics="[motion]", views="[words]", more=claims,
+        metrics="[motion]", views="[words]", more=f"claims: {{grows: {claim}}}",
     )  # fmt: skip
-    assert run(file)[0].pages != ()
+    outcome, log = run(file)
+    assert outcome.pages != () and log.splitlines()[-1].startswith("total time ") and " tokens in " in log
+    ((timings, seconds),) = select(store, "SELECT timings, seconds FROM studies")
+    parts = json.loads(timings)
+    assert {"forward", "observables", "metrics", "store", "loading", "tokenising"} <= set(parts)
+    assert sum(parts.values()) == pytest.approx(seconds, abs=0.2, rel=0.2)
     numbers = store.frame("FROM layer_metrics")
     code = (
         "import sys; from reporter.app.cli import app; "
@@ -115,7 +136,7 @@ def test_a_second_run_computes_nothing_imports_nothing_heavy_and_keeps_the_repor
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "nothing to compute, 3 cells cached" in done.stderr and "the report is up to date" in done.stderr
-    assert "claim grows: " in done.stderr and done.stdout.split() == []
+    assert "claim grows: " in done.stderr and "total time" not in done.stderr and done.stdout.split() == []
     page = out / "tiny" / "index.html"
     page.write_text(page.read_text("utf-8").replace('content="reporter ', 'content="reporter 0.0.', 1), "utf-8")
     outcome, _ = run(file)  # an older version wrote the page
@@ -149,17 +170,16 @@ def test_what_a_study_drops_leaves_the_tables_and_comes_back_without_a_pass(stud
 
 
 def test_some_texts_of_each_corpus_are_kept(study, run, store, copied):
-    rows = select(store, "SELECT number, drawn, text, characters FROM corpus_texts WHERE corpus = 'nested' ORDER BY 1")
+    kept = "SELECT number, drawn, text, characters FROM corpus_texts WHERE corpus = '{}' ORDER BY number"
+    rows, texts = select(store, kept.format("nested")), [record.text for record in grammar_texts(40, (5, 20), 0)]
     assert [row[:2] for row in rows[:5]] == [(number, False) for number in range(1, 6)]
     assert len({row[0] for row in rows}) == 10 and all(drawn for _, drawn, *_ in rows[5:])
-    texts = [record.text for record in grammar_texts(40, (5, 20), 0)]
     assert all((text, size) == (texts[n - 1][:200], len(texts[n - 1])) for n, _, text, size in rows)
-    longer = "one two three " * 30
+    longer = ("one two three " * 30).strip()
     run(study(("one two three", longer)), only=["inline", "motion", "dec"])
-    inline = "SELECT text, drawn FROM corpus_texts WHERE corpus = 'inline' ORDER BY number"
-    shown = [longer.strip()[:200], "the cat sleeps here", "a dog"]
-    assert select(store, inline) == [(text, False) for text in shown]
-    assert len(select(store, "SELECT * FROM corpus_texts")) == 10 + 3, "the others are as they were"
+    shown = [text for _, _, text, _ in select(store, kept.format("inline"))]
+    assert shown == [longer[:200], "the cat sleeps here", "a dog"]
+    assert select(store, kept.format("nested")) == rows, "the others are as they were"
 
 
 def test_a_part_is_run_alone_or_by_force_and_names_the_texts_that_it_cuts(study, run, store):
@@ -177,8 +197,7 @@ def test_a_part_is_run_alone_or_by_force_and_names_the_texts_that_it_cuts(study,
 
 
 def test_another_study_takes_over_the_same_numbers(study, run, store, copied):
-    outcome, _ = run(study(OTHER, ("  dec:", "  renamed:"), name="other"))
-    assert outcome.computed == 20
+    assert run(study(OTHER, ("  dec:", "  renamed:"), name="other"))[0].computed == 20
     columns = "statistic, layer, view, corpus, checkpoint, step, role, value, ci_low, n"
     numbers = f"SELECT {columns} FROM layer_metrics WHERE (study, model) = ('{{}}', '{{}}') ORDER BY ALL"
     before = select(store, numbers.format("tiny", "dec"))
@@ -188,8 +207,6 @@ def test_another_study_takes_over_the_same_numbers(study, run, store, copied):
 
 
 def test_missing_models_and_corpora_and_failed_trainings_fail_only_their_cells(study, run, store, monkeypatch):
-    from reporter.runs import work
-
     real = work.prepare
 
     def prepare(checkpoints, progress):
@@ -197,9 +214,10 @@ def test_missing_models_and_corpora_and_failed_trainings_fail_only_their_cells(s
             raise RuntimeError("the loss is not finite")
         return real(checkpoints, progress)
 
-    file = study(
-        ("models:\n", "models:\n  gone: {path: nowhere}\n"), ("corpora:\n", "corpora:\n  lost: {file: missing.txt}\n")
-    )
+    gone, lost = ("  gone: {path: nowhere}\n", "  lost: {file: missing.txt}\n")
+    file = study(("models:\n", f"models:\n{gone}"), ("corpora:\n", f"corpora:\n{lost}"))
+    assert run(file, only=["dec", "lost", "convergence"])[0].failed == 1
+    assert not select(store, "SELECT * FROM models WHERE status IS NULL"), "a model that was never loaded"
     with monkeypatch.context() as patch:
         patch.setattr(work, "prepare", prepare)
         outcome, log = run(file, only=["convergence"])
@@ -219,8 +237,8 @@ def test_missing_models_and_corpora_and_failed_trainings_fail_only_their_cells(s
 
 
 def test_a_cell_without_any_number_is_named_with_the_reason(study, run):
-    file = study(("  inline:", "  same: {file: same.csv, column: text, label: kind}\n  inline:"),
-                 more="probes: {p: {corpus: same}}")  # fmt: skip
+    same = ("  inline:", "  same: {file: same.csv, column: text, label: kind}\n  inline:")
+    file = study(same, more="probes: {p: {corpus: same}}")
     (file.folder / "same.csv").write_text("text,kind\n" + "the cat sleeps,a\n" * 20)
     _, log = run(file, only=["dec", "probes", "p"])
     assert "dec × final × p × probes: no numbers: fewer than two labels have at least 5 different texts" in log
@@ -234,7 +252,7 @@ def test_a_metric_that_breaks_fails_only_its_cells(study, run, store, metric, ki
             raise ZeroDivisionError("by nothing")
         yield Value("second", Place("embedding", 0), float("nan"), 1)
 
-    statistics = (Statistic("first", "first", "1", ()), Statistic("second", "second", "0/0", ()))
+    statistics = tuple(Statistic(name, name, "", ()) for name in ("first", "second"))
     metric(Metric(name="motion", title="", summary="", statistics=statistics, needs=("moments",), compute=compute))
     outcome, log = run(study(), only=["dec", "motion", "anisotropy"])
     cells = select(store, "SELECT error, reasons FROM cells WHERE metric = 'motion'")
@@ -250,36 +268,23 @@ def test_a_metric_that_breaks_fails_only_its_cells(study, run, store, metric, ki
 
 
 def test_states_of_a_text_that_are_not_finite_fail_the_cells_and_name_the_text(study, run, store, monkeypatch):
-    import torch
-
-    from reporter.models.load import LoadedModel
-
-    real_run, real_measure = LoadedModel.run, passes.measure
-    corpus = []
-
-    def measure(model, texts, *args, **kwargs):
-        corpus[:] = [texts.name]
-        return real_measure(model, texts, *args, **kwargs)
+    real = LoadedModel.run
 
     def broken(self, ids, mask, *more):
-        captured = real_run(self, ids, mask, *more)
-        if corpus == ["inline"]:
-            captured.path[1][0, 0, 0] = torch.nan
+        captured = real(self, ids, mask, *more)
+        if len(ids) == 4:  # only inline has a batch of four texts
+            captured.path[1][0, 0, 0] = float("nan")
         return captured
 
-    monkeypatch.setattr(passes, "measure", measure)
     monkeypatch.setattr(LoadedModel, "run", broken)
-    outcome, _ = run(study(), only=["dec", "convergence"])
+    outcome, _ = run(study(('"a dog"', '"a dog", "a cat"')), only=["dec", "convergence"])
     assert (outcome.computed, outcome.failed) == (1, 1 + 1)  # and the comparison with that corpus
     (error,) = select(store, "SELECT DISTINCT error FROM cells WHERE status = 'failed'")
     assert "layer 1" in error and "'inline'" in error
 
 
 def test_an_error_without_enough_memory_names_the_key_to_change():
-    try:
-        raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 67 bytes")
-    except RuntimeError as error:
-        text = describe(error)
-    assert "memory" in text and "(test_runner.py:" in text and "`batch_tokens`" in text
+    error = RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 67 bytes")
+    assert "memory" in describe(error) and "`batch_tokens`" in describe(error)
     assert "memory" in library_error(RuntimeError("can't start new thread")).partition("(RuntimeError: can't")[0]
     assert library_error(RuntimeError("no such\nweight")) == "RuntimeError: no such weight"
