@@ -13,8 +13,8 @@ from reporter.metrics.base import PairValue, catalogue
 def rows(see):
     """Return a function that measures a model: {(statistic, l, m): row} and {(which, blocks): run}."""
 
-    def run(model, texts, view="words"):
-        seen = see(model, texts, view, names=("moments", "layer_angles"), batch_tokens=100)
+    def run(model, texts):
+        seen = see(model, texts, names=("moments", "layer_angles"), batch_tokens=100)
         metric = catalogue()["angular_distance"]
         found = list(metric.compute(seen, metric.options()))
         pairs = {(row.statistic, row.layer_a, row.layer_b): row for row in found if isinstance(row, PairValue)}
@@ -41,9 +41,7 @@ def test_blocks_that_do_nothing_are_found(rows):
     pairs, runs = rows(model, made_up_texts(60))
     assert pairs["tokens", 2, 4].value < 1e-7
     two = runs["tokens", 2]
-    assert (two.first, two.last, two.as_good) == (3, 4, "3")
-    one = runs["tokens", 1]
-    assert one.as_good == "3, 4"
+    assert (two.first, two.last, two.as_good) == (3, 4, "3") and runs["tokens", 1].as_good == "3, 4"
 
 
 def test_nearly_parallel_states_keep_their_angle(rows):

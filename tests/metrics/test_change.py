@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from metrics.reading import ANY, Sides, named
+from metrics.reading import ANY, Sides, named, numbers
 from oracles.fake_model import FakeModel, made_up_texts
 
 from reporter.metrics.base import catalogue
@@ -21,15 +21,9 @@ def see(see):
 
 def compared(seen, *others, **options):
     """Return {(statistic, layer): value} and the tokens that moved."""
-    values, tokens = {}, []
-    for row in METRIC.between.compare(seen, others, ChangeOptions(**options)):
-        if isinstance(row, MovedToken):
-            tokens.append(row)
-            continue
-        key = row.statistic, row.place.layer if row.place in seen.path else str(row.place)
-        assert key not in values
-        values[key] = row
-    return values, tokens
+    rows = list(METRIC.between.compare(seen, others, ChangeOptions(**options)))
+    tokens = [row for row in rows if isinstance(row, MovedToken)]
+    return {(statistic, layer): row for (statistic, _, layer, _), row in numbers(rows).items()}, tokens
 
 
 def test_what_did_not_change_is_the_same_to_the_last_bit(see):
@@ -50,30 +44,27 @@ def test_tokens_that_moved_come_in_order(see):
     first = [row for row in tokens if row.place.layer == 0]
     assert [(row.rank, row.token_id, row.token) for row in first] == [(1, 7, "t7")]
     assert (first[0].distance, first[0].cosine) == (pytest.approx(2), pytest.approx(1))
-    ranks = {}
-    for row in tokens:
-        ranks.setdefault(row.place, []).append(row)
-    for rows in ranks.values():
+    for place in {row.place for row in tokens}:
+        rows = [row for row in tokens if row.place == place]
         assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
-        assert all(a.distance >= b.distance for a, b in pairwise(rows))
-        assert all(row.n >= 3 for row in rows)
+        assert all(a.distance >= b.distance for a, b in pairwise(rows)) and all(row.n >= 3 for row in rows)
 
 
 UNLIKE = {
-    "shallower": (FakeModel(layers=2), FakeModel(layers=3), {"moved 2": ANY}),
-    "deeper": (FakeModel(layers=3), FakeModel(layers=2), {"cosine 2": "no layer 2", "cosine 3": ANY}),
+    "shallower": ({"layers": 2}, {"moved 2": ANY}),
+    "deeper": ({"layers": 4}, {"cosine 3": "no layer 3", "cosine 4": ANY}),
     "narrower": (
-        FakeModel(width=12),
-        FakeModel(width=16),
+        {"width": 12},
         {"distance 1": "have 12 dimensions, the states of the base 16", "cosine 1": "12 dim", "linear 1": ANY},
     ),
     # Without a token before each text, all positions move, and texts are compared.
-    "of another tokenizer": (FakeModel(special=False), FakeModel(), {"distance 2": ANY}),
+    "of another tokenizer": ({"special": False}, {"distance 2": ANY}),
 }
 
 
-@pytest.mark.parametrize(("model", "base", "expected"), UNLIKE.values(), ids=UNLIKE)
-def test_a_model_unlike_its_base_is_compared_where_it_can_be(observe, model, base, expected):
+@pytest.mark.parametrize(("other", "expected"), UNLIKE.values(), ids=UNLIKE)
+def test_a_model_unlike_its_base_is_compared_where_it_can_be(observe, other, expected):
+    model, base = FakeModel(**other), FakeModel()
     sides = Sides.of(observe, [model, base], made_up_texts(60), 2 * [("moments", *METRIC.needs)])
     rows = sides.compute(METRIC, "words")
     if model.layers <= base.layers:  # else the path compares the base's last layer with an inner one as well
@@ -87,20 +78,14 @@ def test_a_model_unlike_its_base_is_compared_where_it_can_be(observe, model, bas
         assert found["change.cosine 1"].n == len(set(made_up_texts(60)))
 
 
-def test_a_map_of_few_tokens_has_no_interval(see):
+def test_a_map_of_few_tokens_has_no_interval_and_alone_a_model_has_not_changed(see):
     nudged = FakeModel()
     nudged.weights[1] = nudged.weights[1] * np.float32(1.1)
-    found = [
+    few, some, more = (
         compared(see(nudged, texts), see(FakeModel(), texts))[0]["linear", 2]
-        for texts in (made_up_texts(n) for n in (3, 7, 9, 11, 13, 17, 29))
-    ]
-    assert found[0].value is None and "the minimum is 32 tokens" in found[0].reason
-    known = [row for row in found if row.value is not None]
-    few = [row for row in known if row.ci_low is None]
-    assert few and all("the minimum is 48 tokens" in row.reason for row in few)
-    assert len(few) < len(known) and not known[-1].reason
-
-
-def test_alone_a_model_has_not_changed(see):
-    assert list(METRIC.compute(see(FakeModel(), made_up_texts(20)), ChangeOptions())) == []
-    assert METRIC.compares_only
+        for texts in (made_up_texts(n) for n in (3, 7, 29))
+    )
+    assert few.value is None and "the minimum is 32 tokens" in few.reason
+    assert some.value is not None and some.ci_low is None and "the minimum is 48 tokens" in some.reason
+    assert more.value is not None and not more.reason
+    assert METRIC.compares_only and not list(METRIC.compute(see(FakeModel(), made_up_texts(20)), ChangeOptions()))

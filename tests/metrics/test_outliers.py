@@ -1,28 +1,29 @@
+"""Lists of massive activations and outlier dimensions, token by token, and numbers at other cuts of sinks."""
+
 import numpy as np
 import pytest
 import torch
-from oracles.fake_model import FIRST_WORD, FakeModel, made_up_texts
+from oracles.again import read_again
+from oracles.fake_model import FIRST_WORD, SINK_WORD, FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 
-from reporter.metrics._outlier_lists import MassiveActivation, OutlierDimension
-from reporter.metrics.base import catalogue
+from reporter.app.verify.by_cloud import sink_cuts
+from reporter.metrics._outlier_lists import MassiveActivation, OutlierDimension, SinkCut, cuts
+from reporter.metrics.base import Value, catalogue
+from reporter.metrics.outliers import OutlierOptions, SinkToken, outliers
 
 READ = ("moments", *catalogue()["outliers"].needs)
 
 
-def changed(change):
-    return FakeModel(width=32, special=True, sinks=False, change=change)
-
-
 def listed(seen, kind):
-    metric = catalogue()["outliers"]
-    return [row for row in metric.compute(seen, metric.options()) if isinstance(row, kind)]
+    return [row for row in outliers(seen, OutlierOptions()) if isinstance(row, kind)]
 
 
 def massive_types(corpus):
-    """Return {(dimension, token id, at position 0, own): facts} of every massive activation, coordinate by coordinate.
+    """Return what is known of every massive activation by (dimension, token id, at position 0, own), found one by one.
 
-    The facts are places (layer, token), texts, tokens, positions, layers, the largest value and its first layer.
+    It is places (layer, token); counts of texts and tokens, first and last position and layer, and the layer of the
+    largest value; and that value.
     """
     where = {}
     for layer, states in enumerate(corpus.states):
@@ -37,15 +38,9 @@ def massive_types(corpus):
     for key, seen in where.items():
         layers, rows, values = (list(column) for column in zip(*seen, strict=True))
         at = int(np.argmax(np.abs(values)))
-        found[key] = {
-            "places": list(zip(layers, rows, strict=True)),
-            "texts": len(set(corpus.texts[rows].tolist())),
-            "count": len(set(rows)),
-            "positions": (corpus.positions[rows].min(), corpus.positions[rows].max()),
-            "layers": (min(layers), max(layers)),
-            "value": values[at],
-            "layer": layers[at],
-        }
+        positions, texts = corpus.positions[rows], set(corpus.texts[rows].tolist())
+        facts = len(texts), len(set(rows)), positions.min(), positions.max(), min(layers), max(layers), layers[at]
+        found[key] = list(zip(layers, rows, strict=True)), facts, values[at]
     return found
 
 
@@ -76,7 +71,7 @@ def test_massive_activations_are_listed_by_dimension_and_token(see, values, role
     everything = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
     expected = massive_types(everything)
     assert len(expected) > 6
-    places = {(layer, token) for one in expected.values() for layer, token in one["places"]}
+    places = {place for of, *_ in expected.values() for place in of}
     share = np.bincount([layer for layer, _ in places], minlength=4) / len(everything.ids)
     for batches in ({"batch_tokens": 64}, {"batch_tokens": 4096, "shard_characters": 500}):
         seen = see(model, texts, names=READ, **batches)
@@ -84,12 +79,11 @@ def test_massive_activations_are_listed_by_dimension_and_token(see, values, role
         assert [found["outliers.massive", layer].value for layer in range(4)] == pytest.approx(share)
         rows = {(r.dimension, r.token_id, r.position_first == 0, r.own): r for r in listed(seen, MassiveActivation)}
         assert rows.keys() == expected.keys()
-        for key, one in expected.items():
+        for key, (_, facts, value) in expected.items():
             row = rows[key]
-            assert (row.texts, row.count) == (one["texts"], one["count"])
-            assert (row.position_first, row.position_last) == one["positions"]
-            assert (row.layer_first, row.layer_last) == one["layers"] and row.layer == one["layer"]
-            assert row.value == pytest.approx(one["value"], rel=1e-6)
+            span = row.position_first, row.position_last, row.layer_first, row.layer_last
+            assert (row.texts, row.count, *span, row.layer) == facts
+            assert row.value == pytest.approx(value, rel=1e-6)
             median = np.median(np.abs(everything.states[row.layer]))
             assert row.median == pytest.approx(median, rel=0.01)  # of states in 16 bits
             assert row.ratio == pytest.approx(abs(row.value) / row.median)
@@ -106,7 +100,7 @@ def test_outlier_dimensions_are_listed_with_their_layers_and_shares(see):
             found[layer][..., dimension] += by
         return found
 
-    seen = see(changed(rogue), made_up_texts(80), names=READ)
+    seen = see(FakeModel(width=32, sinks=False, change=rogue), made_up_texts(80), names=READ)
     first, second = listed(seen, OutlierDimension)
     assert (first.dimension, first.layers, first.layer_first, first.layer_last, first.layer) == (20, 1, 3, 3, 3)
     assert (second.dimension, second.layers, second.layer_first, second.layer_last) == (3, 2, 0, 1)
@@ -117,3 +111,45 @@ def test_outlier_dimensions_are_listed_with_their_layers_and_shares(see):
         assert row.deviations == pytest.approx(abs(mean[row.dimension] - mean.mean()) / mean.std())
         assert row.variance_share == pytest.approx(moments.squares[row.dimension] / moments.squares.sum())
         assert row.cosine_share == pytest.approx(1, abs=0.05)
+
+
+class Border(FakeModel):
+    """The sink word outweighs the rest by little or by much, as its neighbour has it: a population without a gap."""
+
+    def states(self, input_ids, attention_mask):
+        found = super().states(input_ids, attention_mask)
+        for layer in (2, 3):
+            x = found[layer] = found[layer].clone()
+            here = input_ids == FIRST_WORD + SINK_WORD
+            x[..., 0] -= torch.where(here, 150.0, 0.0)
+            x[..., 0] += torch.where(here, 4.0 + (input_ids.roll(1, 1) * 7 % 23).float(), 0.0)
+        return found
+
+
+def test_every_cut_against_all_tokens(see):
+    model, texts = Border(special=True), made_up_texts(100, shortest=6, longest=14, words=12)
+    rows = cuts(see(model, texts, names=READ), 100_000)
+    by_key = {(f"{row.rule} {row.cut:g}", row.place.layer, row.statistic): row for row in rows}
+    reading = read_again(model, texts)
+    tokens, sizes = int((~reading.kinds.special & ~reading.kinds.first).sum()), set()
+    again = {(n.view, n.place.layer, n.statistic): n.value for n in sink_cuts(reading, {"sample": 100_000})}
+    for (cut, layer, statistic), expected in again.items():
+        if statistic != "left_out":
+            row, left_out = by_key.pop((cut, layer, statistic)), again[cut, layer, "left_out"]
+            assert row.value == pytest.approx(expected, rel=1e-4, abs=1e-6)
+            assert row.left_out == pytest.approx(left_out) and row.n == round(tokens * (1 - left_out))
+            sizes.add(row.n)
+    assert not by_key
+    assert len(sizes) >= 4  # the cuts do cut
+
+
+def test_the_metric_yields_sinks_cuts_and_how_much_hangs_on_the_cut(see):
+    texts = made_up_texts(100, shortest=6, longest=14, words=12)
+    spread = {}
+    for name, model in (("border", Border()), ("clear", FakeModel()), ("none", FakeModel(sinks=False))):
+        results = list(outliers(see(model, texts, names=READ), OutlierOptions(sample=100_000)))
+        kinds = {type(result) for result in results} - {OutlierDimension}
+        assert kinds == ({Value, SinkToken, SinkCut} if name != "none" else {Value, SinkCut})
+        spread[name] = [r.value for r in results if isinstance(r, Value) and r.statistic == "sink_sensitivity"]
+    assert max(spread["border"]) > 0.02
+    assert max(spread["clear"]) == max(spread["none"]) == 0  # no token lies between the cuts

@@ -10,12 +10,6 @@ from reporter.geometry.components import LeadingAxes, apart
 from reporter.metrics.base import catalogue
 
 
-def computed(see, model, **options):
-    metric = catalogue()["subspaces"]
-    seen = see(model, made_up_texts(60), names=metric.needs)
-    return {(v.statistic, v.place.layer): v for v in metric.compute(seen, metric.options(**options))}, seen
-
-
 def turned(angles, d=9):
     """Two subspaces with given principal angles, in random coordinates."""
     k = len(angles)
@@ -37,7 +31,9 @@ def test_angles_that_are_known(angles):
 
 
 def test_axes_that_carry_a_share_of_the_variance(see):
-    found, seen = computed(see, FakeModel(layers=2), explained=0.95)
+    metric = catalogue()["subspaces"]
+    seen = see(FakeModel(layers=2), made_up_texts(60), names=metric.needs)
+    found = {(v.statistic, v.place.layer): v for v in metric.compute(seen, metric.options(explained=0.95))}
     values = np.linalg.eigvalsh(seen.covariance(seen.path[-1]))[::-1]
     k = next(k for k in range(1, 17) if values[:k].sum() >= 0.95 * values.sum())
     assert found["speed_floor", 0].value == noise.subspaces(16, k, 0)

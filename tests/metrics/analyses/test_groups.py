@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from reporter.core.errors import ReporterError
-from reporter.geometry.clouds import spreads
 from reporter.metrics._items import stream
 from reporter.metrics.analysis import analyses
 from reporter.metrics.groups import Groups, GroupSpread, alphabet_of, random_characters, random_words
@@ -18,13 +17,12 @@ GROUPS = analyses()["groups"]
 
 
 def test_all_groups_of_a_study_are_one_item():
-    study = check_study({"study": "s", "models": {"m": {"path": "x"}}, "groups": {"g": "{a|b} c"}}, offer())
-    assert {
-        name: GROUPS.resolve(item, Path()).model_dump(mode="json") for name, item in GROUPS.items(study).items()
-    } == {"(groups)": {"g": ["a c", "b c"]}}
+    study = {"study": "s", "models": {"m": {"path": "x"}}}
+    ((name, item),) = GROUPS.items(check_study(study | {"groups": {"g": "{a|b} c"}}, offer())).items()
+    resolved = GROUPS.resolve(item, Path()).model_dump(mode="json")
+    assert (name, resolved) == ("(groups)", {"g": ["a c", "b c"]})
     assert GroupSpread.table.fixed["corpus"] == "(groups)"  # what the table says of its rows
-    without = check_study({"study": "s", "models": {"m": {"path": "x"}}, "corpora": {"c": {"texts": ["a"]}}}, offer())
-    assert GROUPS.items(without) == {}
+    assert GROUPS.items(check_study(study | {"corpora": {"c": {"texts": ["a"]}}}, offer())) == {}
 
 
 @pytest.fixture
@@ -64,7 +62,7 @@ def test_groups_come_apart_and_controls_do_not(planted, computed):
     assert len({np.sign(point.x) for point in points if point.part == "a"}) == 1
 
 
-def test_one_group_alone_has_nothing_between(planted, computed):
+def test_one_group_alone_and_a_tokenizer_without_words_leave_the_rest(planted, computed, monkeypatch):
     values, rows = computed(GROUPS, Groups({"a": ["a 1", "a 2", "a 3"]}), planted)
     place = planted.layout.places[1]
     for name in ("silhouette", "ratio", "between", "ratio_words"):
@@ -72,41 +70,26 @@ def test_one_group_alone_has_nothing_between(planted, computed):
     assert values["within", place].value > 0
     assert {(row.between, row.ratio, row.silhouette) for row in rows["groups"]} == {(None, None, None)}
 
-
-def test_a_tokenizer_without_words_costs_that_control_alone(planted, computed, monkeypatch):
     def none(checkpoint, offline):
         raise ReporterError("m: its tokenizer has no token that is a whole word")
 
     monkeypatch.setattr("reporter.models.words.whole_words", none)
     values, rows = computed(GROUPS, Groups({"a": ["a 1", "a 2"], "b": ["b 1", "b 2"]}), planted)
-    place = planted.layout.places[1]
     assert "no token that is a whole word" in values["silhouette_words", place].reason
     assert values["silhouette_characters", place].value is not None
     assert {row.control for row in rows["groups"]} == {"none", "random-characters"}
 
 
-def test_rounding_is_no_distance():
-    x = np.ones((6, 4)) + 1e-7 * np.random.default_rng(0).standard_normal((6, 4))
-    found, *_ = spreads(x, np.array([0, 0, 0, 1, 1, 1]))
-    assert (found.silhouette, found.within, found.between, found.ratio) == (None, 0.0, 0.0, None)
-    alone, *_ = spreads(np.random.default_rng(0).standard_normal((5, 3)), np.zeros(5, dtype=int))
-    assert (alone.silhouette, alone.between, alone.ratio) == (None, None, None) and alone.within > 0
-
-
-def test_random_characters_keep_length_and_spaces():
-    texts = ["Hello  there, you", "a\tb"]
+def test_random_characters_keep_length_and_spaces_and_random_words_their_number():
+    texts, rng = ["Hello  there, you", "a\tb"], np.random.default_rng(0)
     alphabet = alphabet_of(texts)
     assert alphabet == sorted(set("Hellothere,youab"))
-    found = random_characters(texts, alphabet, np.random.default_rng(0))
+    found = random_characters(texts, alphabet, rng)
     for old, new in zip(texts, found, strict=True):
         assert [c if c.isspace() else "x" for c in old] == [c if c.isspace() else "x" for c in new]
         assert {c for c in new if not c.isspace()} <= set(alphabet)
     assert found != texts
-
-
-def test_random_words_keep_the_number_of_words():
-    texts = ["one two  three", "four"]
-    found = random_words(texts, ["cat", "dog", "owl"], np.random.default_rng(0))
+    found = random_words(["one two  three", "four"], ["cat", "dog", "owl"], rng)
     assert [len(text.split()) for text in found] == [3, 1]
     assert {word for text in found for word in text.split()} <= {"cat", "dog", "owl"}
 

@@ -83,24 +83,20 @@ def test_neighbours_of_the_same_class(made_up, computed, k):
 
 
 def test_the_same_seed_gives_the_same_numbers(made_up, texts):
-    labels = [text[0] for text in texts]
+    corpora = {"c": corpus(texts, [text[0] for text in texts])}
     item = PROBES.resolve(CorpusProbe(corpus="c", hidden=4, sample=60, folds=2), Path())
-    once, again, other = (
-        list(PROBES.compute(item, made_up(gaussian, {"c": corpus(texts, labels)}, seed=seed))) for seed in (0, 0, 1)
-    )
+    once, again, other = (list(PROBES.compute(item, made_up(gaussian, corpora, seed))) for seed in (0, 0, 1))
     assert once == again and once != other
 
 
 def test_same_vectors_and_too_few_texts_have_their_reasons(made_up, computed, texts):
-    labels = [text[0] for text in texts]
     item = PROBES.resolve(CorpusProbe(corpus="c"), Path())
-    values, _ = computed(PROBES, item, made_up(lambda text, place: np.ones(3), {"c": corpus(texts, labels)}))
-    assert {value.reason for value in values.values()} == {"all texts have the same vector here"}
-    few = ["x", *["y"] * 239]
-    values, rows = computed(PROBES, item, made_up(gaussian, {"c": corpus(texts, few)}))
-    assert {v.reason for v in values.values()} == {
-        "fewer than two labels have at least 5 different texts, one for each fold"
-    }
+    for vector_of, labels, reason in (
+        (lambda text, place: np.ones(3), [text[0] for text in texts], "all texts have the same vector here"),
+        (gaussian, ["x", *["y"] * 239], "fewer than two labels have at least 5 different texts, one for each fold"),
+    ):
+        values, rows = computed(PROBES, item, made_up(vector_of, {"c": corpus(texts, labels)}))
+        assert {value.reason for value in values.values()} == {reason}
     assert not rows
 
 
@@ -114,32 +110,22 @@ def test_the_sample_is_even_and_each_text_is_there_once(made_up):
     assert len(set(found.texts)) == len(found.texts) == len(found.y)
     assert [found.names[code] for code in found.y] == [text[0] for text in found.texts]
     assert set(of_corpus(corpus(texts, labels), 60, 5, context).texts) <= set(found.texts)
-
-
-def test_quotas():
     assert quotas({"a": 10, "b": 2, "c": 9}, 12) == {"a": 5, "b": 2, "c": 5}
     assert quotas({"a": 3, "b": 2}, 100) == {"a": 3, "b": 2}
     assert quotas({"a": 5, "b": 5}, 5) == {"a": 2, "b": 3}
 
 
-def test_words_are_read_once_and_shipped_ones_are_plain(made_up):
+def test_words_are_read_once_resolved_and_those_that_ship_are_plain(made_up, tmp_path):
     found = of_words({"n": ["cat", "cat", "dog", "owl"], "v": ["go", "run", "see"]}, 6, 2, made_up(gaussian))
     assert (found.texts, found.y.tolist()) == (["cat", "dog", "owl", "go", "run", "see"], [0, 0, 0, 1, 1, 1])
     shipped = PROBES.resolve(WordsProbe(words="shipped"), Path()).words
     words = [word for of in shipped.values() for word in of]
     assert set(shipped) == {"noun", "verb", "adjective"} and min(map(len, shipped.values())) >= 100
     assert len(set(words)) == len(words) and all(word.isalpha() and word.islower() for word in words)
-
-
-def test_words_are_resolved(tmp_path):
     (tmp_path / "w.yaml").write_text("noun: [cat, dog]\nverb: [go, 'no']\n")
-    written = {"noun": ["cat", "dog"], "verb": ["go", "no"]}
-    for words in ("w.yaml", {name: tuple(of) for name, of in written.items()}):
-        dumped = PROBES.resolve(WordsProbe(words=words), tmp_path).model_dump(mode="json")
-        assert dumped == {"folds": 5, "sample": 1000, "neighbours": 10, "hidden": 64, "words": written}
-    assert PROBES.resolve(CorpusProbe(corpus="c"), tmp_path).corpus == "c"
-    assert PROBES.corpora(CorpusProbe(corpus="c")) == ("c",)
-    assert PROBES.corpora(WordsProbe(words="shipped")) == ()
+    written = {"noun": ("cat", "dog"), "verb": ("go", "no")}
+    for given in ("w.yaml", written):
+        assert PROBES.resolve(WordsProbe(words=given), tmp_path).words == written
 
 
 @pytest.mark.parametrize("by_author", [False, True])

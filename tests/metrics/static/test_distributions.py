@@ -8,18 +8,9 @@ import torch
 
 from reporter.geometry import pairs
 from reporter.geometry.pairs import Rows, tiles
+from reporter.metrics import _static_numbers as numbers
 from reporter.metrics._items import HistogramBin
-from reporter.metrics._static_numbers import (
-    OutlierPairs,
-    PairExtremes,
-    first_equal,
-    mean,
-    norms,
-    norms_of_kind,
-    pairs_of,
-    ranked,
-    to_point,
-)
+from reporter.metrics._static_numbers import PairExtremes, norms, pairs_of
 from reporter.metrics.vocabulary import VocabularyExtreme, VocabularyFact
 
 NAMES = [f"t{i}" for i in range(200)]
@@ -49,15 +40,11 @@ def rows_of(x):
 
 def full(x, y=None):
     """All pairs in float64, by whole matrices."""
-    a, b = x.astype(float), (x if y is None else y).astype(float)
-    keep = np.triu_indices(len(a), 1) if y is None else (np.indices((len(a), len(b))).reshape(2, -1))
-    a, b = a[keep[0]], b[keep[1]]
+    i, j = np.triu_indices(len(x), 1) if y is None else np.indices((len(x), len(y))).reshape(2, -1)
+    a, b = x.astype(float)[i], (x if y is None else y).astype(float)[j]
     dots = (a * b).sum(1)
-    return {
-        "dot": dots,
-        "cosine": dots / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1),
-        "distance": np.linalg.norm(a - b, axis=1),
-    }
+    cosines = dots / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    return {"dot": dots, "cosine": cosines, "distance": np.linalg.norm(a - b, axis=1)}
 
 
 def assert_agrees(found, values, part):
@@ -71,36 +58,24 @@ def assert_agrees(found, values, part):
     assert np.abs(counts - np.histogram(values, edges)[0]).sum() <= max(2, 1e-3 * len(values))  # rounding at edges
 
 
-@pytest.fixture
-def tile_size(monkeypatch):
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
     monkeypatch.setattr(pairs, "TILE", 32)
-    return 32
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_pairs_are_all_pairs(tile_size, dtype):
+def test_distributions_are_those_of_all_pairs_and_of_all_norms_but_zero(dtype):
     x, y = (torch.from_numpy(table).to(dtype) for table in (vectors(150, 24), vectors(33, 24, seed=1, shift=-1)))
-    told = []
-    rows = pairs_of("token–token", rows_of(x), progress=lambda what, done, total: told.append((done, total)))
-    for part, found, expected in (
-        ("token–token", by_measure(rows), full(x.float().numpy())),
-        (
-            "token–position",
-            by_measure(pairs_of("token–position", rows_of(x), rows_of(y))),
-            full(x.float().numpy(), y.float().numpy()),
-        ),
-    ):
+    for part, other in (("token–token", None), ("token–position", y)):
+        found = by_measure(pairs_of(part, rows_of(x), None if other is None else rows_of(other)))
+        expected = full(x.float().numpy(), None if other is None else other.float().numpy())
         assert list(found) == ["cosine", "distance", "dot"]
         for measure, distribution in found.items():
             assert_agrees(distribution, expected[measure], part)
-    assert told[-1] == (150 * 149 // 2, 150 * 149 // 2) and len(told) == -(-150 // tile_size)
-
-
-def test_norms():
-    x = vectors(500, 12)
+    lengths = x.double().norm(dim=1).numpy()
     x[7] = 0
-    found = by_measure(norms_of_kind("token", norms(torch.from_numpy(x))))
-    assert_agrees(found.pop("norm"), np.linalg.norm(np.delete(x, 7, 0).astype(float), axis=1), "token")
+    found = by_measure(numbers.norms_of_kind("token", norms(x)))
+    assert_agrees(found.pop("norm"), np.delete(lengths, 7), "token")
     assert not found
 
 
@@ -120,15 +95,13 @@ def found_pairs(x, k, candidates=None):
     return list(extremes.pairs(rows, NAMES))
 
 
-def test_extreme_pairs_are_those_of_the_full_matrix(tile_size):
+def test_extreme_pairs_are_those_of_the_full_matrix():
     x = vectors(160, 8, shift=3.0)
     i, j = np.triu_indices(160, 1)
     found = found_pairs(x, 6)
     for measure, values in full(x).items():
-        order = np.argsort(values)
+        order = np.argsort(values if measure == "distance" else -values)
         for end, places in (("most", order[:6]), ("least", order[::-1][:6])):
-            if measure != "distance":
-                end = {"most": "least", "least": "most"}[end]
             pairs = [p for p in found if (p.measure, p.end_of_scale) == (measure, end)]
             assert [(p.token_id, p.other_id) for p in pairs] == list(zip(i[places], j[places], strict=True))
             np.testing.assert_allclose([p.value for p in pairs], values[places], rtol=1e-12)
@@ -156,30 +129,30 @@ def test_repetitions():
     x[20, 0], x[21, 0] = 0.0, -0.0
     expected = np.arange(50)
     expected[[10, 30, 31]], expected[41], expected[21] = 5, 40, 20
-    np.testing.assert_array_equal(first_equal(x), expected)
+    np.testing.assert_array_equal(numbers.first_equal(x), expected)
 
 
-def test_outliers_of_tokens_and_positions(tile_size):
+def test_outliers_of_tokens_and_positions():
     x, y = vectors(200, 12, shift=0), vectors(40, 12, seed=3, shift=0)
     tokens, positions = rows_of(x), rows_of(y)
-    consumer = OutlierPairs(0.6, 200, 40, 15)
-    for tile in tiles(tokens, positions):
-        consumer.take(tile)
-    rows = list(consumer.rows(tokens, positions, NAMES))
-    listed = [row for row in rows if isinstance(row, VocabularyExtreme)]
-    facts = {row.fact: row for row in rows if isinstance(row, VocabularyFact)}
+
+    def beyond(threshold):
+        consumer = numbers.OutlierPairs(threshold, 200, 40, 15)
+        for tile in tiles(tokens, positions):
+            consumer.take(tile)
+        rows = list(consumer.rows(tokens, positions, NAMES))
+        listed = [row for row in rows if isinstance(row, VocabularyExtreme)]
+        return {row.fact: row for row in rows if isinstance(row, VocabularyFact)}, listed
+
+    facts, listed = beyond(0.6)
     cosines = full(x, y)["cosine"]
     count, by_chance = facts["outliers"].value, facts["outliers by chance"].value
-    assert count == (np.abs(cosines) > 0.6).sum()
-    assert facts["outliers"].said == "of 8,000 pairs"
+    assert count == (np.abs(cosines) > 0.6).sum() and facts["outliers"].said == "of 8,000 pairs"
     order = np.argsort(-np.abs(cosines))[:15]
     assert [(row.token_id, row.other_id) for row in listed] == [(i // 40, i % 40) for i in order]
     np.testing.assert_allclose([row.value for row in listed], cosines[order])
     assert abs(count / by_chance - 1) < 0.3  # these directions are even
-    strict = OutlierPairs(0.999, 200, 40, 15)
-    for tile in tiles(tokens, positions):
-        strict.take(tile)
-    assert not any(isinstance(row, VocabularyExtreme) for row in strict.rows(tokens, positions, NAMES))
+    assert not beyond(0.999)[1]
 
 
 def test_distance_and_cosine_to_the_mean():
@@ -187,17 +160,16 @@ def test_distance_and_cosine_to_the_mean():
     x[17] = 0
     table = torch.from_numpy(x)
     keep = norms(table) > 0
-    middle = mean(table, keep)
+    middle = numbers.mean(table, keep)
     np.testing.assert_allclose(middle, np.delete(x, 17, 0).astype(float).mean(0), rtol=1e-12)
-    cosines, distances = to_point(table, middle)
+    cosines, distances = numbers.to_point(table, middle)
     assert np.isnan(cosines[17])
     np.testing.assert_allclose(distances, np.linalg.norm(x.astype(float) - middle, axis=1), rtol=1e-12)
     usable = np.flatnonzero(keep)
     measures = {"mean_distance": distances, "mean_cosine": cosines, "norm": norms(table)}
-    found = list(ranked(measures, usable, 4, "all", [None] * len(x)))
-    far = [t.token_id for t in found if (t.measure, t.end_of_scale) == ("mean_distance", "largest")]
-    assert far == np.argsort(-distances)[:4].tolist()
-    low = [t.token_id for t in found if (t.measure, t.end_of_scale) == ("mean_cosine", "smallest")]
-    assert low == usable[np.argsort(cosines[usable])[:4]].tolist()
-    assert 17 not in {t.token_id for t in found}
-    assert len(found) == 24
+    found = list(numbers.ranked(measures, usable, 4, "all", [None] * len(x)))
+    ends = {key: [t.token_id for t in found if (t.measure, t.end_of_scale) == key] for key in
+            (("mean_distance", "largest"), ("mean_cosine", "smallest"))}  # fmt: skip
+    expected = np.argsort(-distances)[:4].tolist(), usable[np.argsort(cosines[usable])[:4]].tolist()
+    assert tuple(ends.values()) == expected
+    assert 17 not in {t.token_id for t in found} and len(found) == 24

@@ -28,27 +28,22 @@ def test_what_is_found_is_what_is_known(name, family_model):
     embedding = model.module.get_input_embeddings().weight
     assert found.tokens.data_ptr() == embedding.data_ptr()  # no copy
     assert len(found.strings) == len(embedding)
+    assert (found.positions is not None) == bool(table)
     if table:
-        assert found.positions is not None
         torch.testing.assert_close(found.positions, model.module.get_submodule(table).weight.data[offset:])
         assert len(found.positions) == model.anatomy.max_tokens
-    else:
-        assert found.positions is None
     assert (0 if found.types is None else len(found.types)) == TYPES.get(name, 0)
     if found.types is not None:
         types = model.module.get_submodule("embeddings.token_type_embeddings").weight.data
         torch.testing.assert_close(found.types, types)
 
 
-def test_narrow_embeddings_are_said(family_model):
+def test_narrow_scaled_and_normed_embeddings_are_said(family_model):
     for name in ("albert", "electra", "opt, projected"):
         found = static_vectors(family_model(name))
         assert found.tokens.shape[1] == 16
         assert "Token vectors have 16 dimensions and are projected to the 32 dimensions of the blocks." in found.notes
         assert found.comparable("token", "position") == (name != "opt, projected")
-
-
-def test_scaled_and_normed_embeddings_are_said(family_model):
     assert "The input of the first block is 5.657 × these vectors." in static_vectors(family_model("gemma2")).notes
     assert any("a norm or another" in note for note in static_vectors(family_model("bloom")).notes)
     assert static_vectors(family_model("llama")).notes == ()

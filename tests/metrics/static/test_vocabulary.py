@@ -26,12 +26,9 @@ def test_word_piece():
 
 def test_byte_level_bpe():
     encode = ByteLevel(add_prefix_space=False, use_regex=False)
-
-    def written(text):
-        return encode.pre_tokenize_str(text)[0][0]
-
     texts = [" the", "ing", " café", "中", " 12", "\n\n", " ", " привет", "naïve", "'s"]
-    tokens = ["<|endoftext|>", *map(written, texts), written("中")[:2], "<|im start|>"]
+    written = [encode.pre_tokenize_str(text)[0][0] for text in texts]
+    tokens = ["<|endoftext|>", *written, written[3][:2], "<|im start|>"]
     found = classify(tokens, {0})
     assert [t.text for t in found[1:11]] == [*("the", "ing", "café", "中", "12", "\n\n", "", "привет", "naïve", "'s")]
     assert [t.kind for t in found] == [
@@ -53,17 +50,13 @@ def test_sentence_piece():
     assert found[7] == Token("नमस्ते", "alphabetic", False)
 
 
-def test_end_of_word_marks_and_none():
+def test_end_of_word_marks_none_and_unused():
     assert [t.subword for t in classify(["the</w>", "th", "e</w>"], ())] == [False, True, False]
-    found = classify(["cat", "dog", "."], ())
-    assert [t.subword for t in found] == [None, None, None]
+    assert [t.subword for t in classify(["cat", "dog", "."], ())] == [None, None, None]
     assert marks(["cat"]) == marks([]) == "none"
-
-
-def test_unused():
-    tokens = ["the", "[unused0]", "<unused99>", "madeupword0001", "<|reserved_special_token_12|>", "reserved", "unused"]
-    expected = ["alphabetic", *["unused"] * 4, "alphabetic", "alphabetic"]
-    assert [token.kind for token in classify(tokens, ())] == expected
+    unused = ["[unused0]", "<unused99>", "madeupword0001", "<|reserved_special_token_12|>"]
+    kinds = [token.kind for token in classify([*unused, "reserved", "unused"], ())]
+    assert kinds == ["unused"] * 4 + ["alphabetic"] * 2
 
 
 @pytest.mark.parametrize(
