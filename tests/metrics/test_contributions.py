@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import transformers
 from oracles.contributions import NAMES, contributions
 from oracles.fake_model import FakeTexts
 from oracles.families import FAMILIES, WORDS
@@ -22,23 +23,16 @@ RNG = np.random.default_rng(4)
 TEXTS = FakeTexts(dict.fromkeys(" ".join(RNG.choice(WORDS, n)) for n in RNG.integers(1, 12, 30)))
 
 
-def own_class(name, model):
-    """Return the model of a family by its own class, without our hooks."""
-    import transformers
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        own = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(model.checkpoint.path).eval()
-    return own.get_encoder() if own.config.is_encoder_decoder else own
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_published_formula(name, family_model, observe, values):
     model = family_model(name)
-    own = own_class(name, model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(model.checkpoint.path).eval()
+    own = own.get_encoder() if own.config.is_encoder_decoder else own
     observables, _ = observe(model, TEXTS, names=("moments", "contributions"), batch_tokens=60)
     found = values(model, observables, len(TEXTS), "all", ["contributions"])
-    expected: dict[tuple[str, int], list[np.ndarray]] = {}
+    expected = {}
     for text in TEXTS:
         ids = torch.tensor([model.tokenizer(text)["input_ids"]])
         for key, numbers in contributions(name, own, ids).items():
@@ -72,26 +66,21 @@ def test_a_model_whose_sublayers_were_not_found_says_so(family_model, observe, v
     assert all(one.value is None and one.reason for one in found.values())
 
 
-def profile_of(*means, spread=0.0):
-    """Return averages of a profile whose replicates move by ``spread`` times a normal number."""
+def last_turn(*means, spread=0.0):
+    """Return the last turn of a profile whose replicates move by ``spread`` times a normal number."""
     rng = np.random.default_rng(0)
-    return [Average(mean, 50, mean + spread * rng.standard_normal(1000)) for mean in means]
+    profile = [Average(mean, 50, mean + spread * rng.standard_normal(1000)) for mean in means]
+    return layer_with_interval("turn", profile, _last_turn, 20, "absent", "no turn")
 
 
-@pytest.mark.parametrize(
-    ("cosines", "block"),
-    [((-0.2, 0.1, -0.1, 0.3), 4), ((-0.2, 0.0, 0.1), 2), ((0.1, 0.2), None), ((-0.1, -0.2), None), ((-0.1,), None)],
-)
-def test_the_last_turn_is_the_block_after_the_last_one_below_zero(cosines, block):
-    value = layer_with_interval("turn", profile_of(*cosines), _last_turn, 20, "absent", "no turn")
-    assert (value.value, value.reason) == (block, "" if block else "no turn")
-    assert (value.ci_low, value.ci_high) == (block, block)
-
-
-def test_the_interval_of_a_layer_is_of_whole_layers_and_needs_nearly_all_resamples():
-    near = profile_of(-0.2, -0.1, 0.02, 0.3, spread=0.02)
-    value = layer_with_interval("turn", near, _last_turn, 20, "absent", "no turn")
+def test_the_last_turn_is_the_block_after_the_last_one_below_zero_and_its_interval_is_of_whole_blocks():
+    for cosines, block in (
+        ((-0.2, 0.1, -0.1, 0.3), 4), ((-0.2, 0.0, 0.1), 2), ((0.1, 0.2), None), ((-0.1, -0.2), None), ((-0.1,), None),
+    ):  # fmt: skip
+        value = last_turn(*cosines)
+        assert (value.value, value.reason) == (block, "" if block else "no turn")
+        assert (value.ci_low, value.ci_high) == (block, block)
+    value = last_turn(-0.2, -0.1, 0.02, 0.3, spread=0.02)
     assert (value.value, value.ci_low, value.ci_high) == (3, 3, 4)
-    seldom = profile_of(-0.02, 0.1, 0.3, spread=0.02)  # one resample in six has no layer below 0
-    value = layer_with_interval("turn", seldom, _last_turn, 20, "absent", "no turn")
+    value = last_turn(-0.02, 0.1, 0.3, spread=0.02)  # one resample in six has no layer below 0
     assert value.value == 2 and value.ci_low is None and "resamples" in value.reason

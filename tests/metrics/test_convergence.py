@@ -23,31 +23,17 @@ CONVERGENCE = catalogue()["convergence"]
 READ = ("moments", *CONVERGENCE.needs)
 
 
-def tokens_of(model, texts):
-    decoder = model.role == "decoder"
-    return all_tokens(model.reference, texts, model.tokenizer, decoder=decoder, positions=model.positions)
+def test_the_gap_is_tested_over_distinct_texts_where_it_varies():
+    def tested(values):
+        gap = Average(np.mean(values), len(values) + 1, np.zeros(0), len(values), np.mean(np.square(values)))
+        return paired_test(gap, Place("block", 1))
 
-
-@pytest.mark.parametrize(
-    ("values", "same"),
-    [
-        ([0.1, 0.3], False),
-        ([-0.2, -0.25, 0.01], False),
-        (list(np.sin(range(40))), False),
-        ([-1e-6, 1e-6], False),
-        ([0.1, 0.1, 0.1], True),
-        ([-6e-7, 6e-7], True),  # rounding of float32
-        ([2 - 1e-6, 2 + 1e-6], True),  # and of the mean of squares
-    ],
-)
-def test_the_gap_is_tested_over_distinct_texts_where_it_varies(values, same):
-    gap = Average(np.mean(values), len(values) + 1, np.zeros(0), len(values), np.mean(np.square(values)))
-    found = paired_test(gap, Place("block", 1))
-    if same:
+    for values in ([0.1, 0.3], [-0.2, -0.25, 0.01], np.sin(range(40)), [-1e-6, 1e-6]):
+        found = tested(values)
+        assert found.value == pytest.approx(ttest_1samp(values, 0).pvalue, rel=1e-9) and found.n == len(values) + 1
+    for values in ([0.1, 0.1, 0.1], [-6e-7, 6e-7], [2 - 1e-6, 2 + 1e-6]):  # rounding of float32, and of squares
+        found = tested(values)
         assert found.value is None and "the same in every text" in found.reason
-    else:
-        assert found.value == pytest.approx(ttest_1samp(values, 0).pvalue, rel=1e-9)
-        assert found.n == len(values) + 1
 
 
 def late(states):
@@ -60,7 +46,7 @@ def test_replicates_are_numbers_of_the_replicates_of_similarity(observe, values,
     model, texts = FakeModel(layers=4, change=late), made_up_texts(TEXTS)
     observables, _ = observe(model, texts, names=READ)
     found = values(model, observables, TEXTS, "words", ["convergence"], convergence={"mean": mean})
-    tokens = tokens_of(model, texts).view("words")
+    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True).view("words")
     expected = convergence(tokens.states, None, tokens.texts if mean == "text" else None)
     for (name, layer), value in expected.items():
         assert found[f"convergence.{name}", layer].value == pytest.approx(value, rel=1e-4, abs=1e-7), (name, layer)
@@ -96,22 +82,16 @@ def test_frequent_and_rare_have_the_intervals_of_half_samples(observe, values):
     ), "another corpus' half-samples are independent"
 
 
-def test_the_final_state_of_another_width_is_no_target(observe, values):
-    model, texts = FakeModel(role="decoder", final_width=12), made_up_texts(30)
-    observables, _ = observe(model, texts, names=READ)
-    found = values(model, observables, 30, "words", ["convergence"], convergence={"target": "final"})
+def test_without_a_final_state_of_the_same_width_there_is_no_target_or_it_is_the_last_block(observe, values):
+    def of(model, target):
+        observables, _ = observe(model, texts, names=READ)
+        return values(model, observables, 30, "words", ["convergence"], convergence={"target": target})
+
+    texts = made_up_texts(30)
+    found = of(FakeModel(role="decoder", final_width=12), "final")
     assert all(value.value is None for value in found.values())
     assert "another width" in found["convergence.similarity", 1].reason
-
-
-def test_a_model_without_a_closing_norm_converges_to_its_last_block(observe, values):
-    model, texts = FakeModel(), made_up_texts(30)
-    observables, _ = observe(model, texts, names=READ)
-    block, final = (
-        values(model, observables, 30, "words", ["convergence"], convergence={"target": target})
-        for target in ("block", "final")
-    )
-    assert block == final
+    assert of(FakeModel(), "block") == of(FakeModel(), "final")
 
 
 def side(observables, corpus, texts=TEXTS):
@@ -125,26 +105,24 @@ def compared(a, b):
 
 
 def test_two_corpora_are_independent(observe):
-    model = FakeModel(sinks=False)
-    first, _ = observe(model, made_up_texts(TEXTS, seed=1), names=READ)
-    second, _ = observe(model, made_up_texts(TEXTS, seed=2), names=READ)
-    apart = compared(side(first, "one"), side(second, "two"))
-    difference = apart["similarity", 1]
+    both = []
+    for seed in (1, 2):
+        observables, _ = observe(FakeModel(sinks=False), made_up_texts(TEXTS, seed=seed), names=READ)
+        both.append(side(observables, str(seed)))
+    difference = compared(*both)["similarity", 1]
     assert difference.ci_low < difference.value < difference.ci_high and difference.n == TEXTS
     # Two independent samples: the variance of the difference is the sum of both.
     widths = []
-    for observables in (first, second):
-        alone = CONVERGENCE.compute(side(observables, "x"), CONVERGENCE.options())
+    for seen in both:
+        alone = CONVERGENCE.compute(seen, CONVERGENCE.options())
         value = next(v for v in alone if (v.statistic, v.place) == ("similarity", difference.place))
         widths.append(value.ci_high - value.ci_low)
     assert difference.ci_high - difference.ci_low == pytest.approx(np.hypot(*widths), rel=0.15)
 
 
 def test_a_base_of_another_depth_compares_as_a_whole_only(observe):
-    texts = made_up_texts(40)
-    first, _ = observe(FakeModel(layers=3), texts, names=READ)
-    second, _ = observe(FakeModel(layers=4), texts, names=READ)
-    found = compared(side(first, "one", 40), side(second, "one", 40))
+    sides = [observe(FakeModel(layers=layers), made_up_texts(40), names=READ)[0] for layers in (3, 4)]
+    found = compared(*(side(observables, "one", 40) for observables in sides))
     assert found["rate", None].value is not None
     assert found["similarity", 2].value is None and "depth" in found["similarity", 2].reason
 

@@ -1,51 +1,41 @@
 """What a declaration refuses and analyses declare; test_contract.py holds metrics to what they declare."""
 
 import pytest
-from pydantic import BaseModel
 
 from reporter.core.errors import ReporterError
-from reporter.metrics.analysis import ANALYSES, analyses
+from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Options, SampleOptions, Statistic, catalogue, metric, statistics
 from reporter.metrics.pairs import PairsFile
 from reporter.metrics.probes import WordsProbe
 from reporter.runs.studies import offer
 from reporter.store.schema import tables
-from reporter.texts.sources import SOURCES
 
 
 def test_options_are_closed_and_cut_batches():
     options = SampleOptions(sample=100, batches=3)
     assert options.sample_size() == 300 and Options().sample_size() == 0
-    assert options.split(99) == [slice(0, 99)]
-    assert options.split(100) == [slice(0, 100)]
-    assert options.split(299) == [slice(0, 100), slice(100, 200)]
-    assert options.split(10_000) == [slice(0, 100), slice(100, 200), slice(200, 300)]
+    first, second, third = slice(0, 100), slice(100, 200), slice(200, 300)
+    for tokens, batches in (
+        (99, [slice(0, 99)]),
+        (100, [first]),
+        (299, [first, second]),
+        (999, [first, second, third]),
+    ):
+        assert options.split(tokens) == batches
     for wrong in ({"sample": 31}, {"batches": 0}, {"smaple": 99}):
         with pytest.raises(ValueError):
             SampleOptions(**wrong)
-    assert issubclass(Options, BaseModel)
 
 
-X = (Statistic("x", "x", "x", ()),)
-
-
-@pytest.mark.parametrize(
-    ("declare", "problem"),
-    [
-        (
-            lambda: metric(name="motion", title="", summary="", statistics=X, needs=())(lambda seen: None),
-            "'motion' is defined twice",
-        ),
+def test_what_a_declaration_refuses():
+    of = {"title": "", "summary": "", "statistics": (Statistic("x", "x", "x", ()),), "needs": ()}
+    for declare, problem in (
+        (lambda: metric(name="motion", **of)(lambda seen: None), "'motion' is defined twice"),
         (lambda: Statistic("x", "x", "x", ("yamagiwa20",)), "statistic 'x': .*no work 'yamagiwa20'"),
-        (
-            lambda: metric(name="y", title="", summary="", statistics=X, needs=(), question="sink"),
-            "'y'.*'sink'.*did you mean 'sinks'",
-        ),
-    ],
-)
-def test_what_a_declaration_refuses(declare, problem):
-    with pytest.raises(ReporterError, match=problem):
-        declare()
+        (lambda: metric(name="y", question="sink", **of), "'y'.*'sink'.*did you mean 'sinks'"),
+    ):
+        with pytest.raises(ReporterError, match=problem):
+            declare()
     assert catalogue()["motion"].title == "Motion through the layers"
     assert not [name for name, definition in catalogue().items() if definition.question == "other"]
 
@@ -67,15 +57,6 @@ def test_every_analysis_is_known_and_its_statistics():
     assert set(known) == {*statistics(), *analyses()} and known["motion"] == statistics()["motion"]
     for name, analysis in analyses().items():
         assert known[name] == {statistic.name: statistic.per for statistic in analysis.statistics}
-
-
-def test_installed_packages_may_bring_analyses_and_sources(monkeypatch):
-    asked = []
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: asked.append(group) or [])
-    for registry in (ANALYSES, SOURCES):
-        monkeypatch.setattr(registry, "_offered", False)
-        assert registry.all()
-    assert asked == ["reporter.analyses", "reporter.sources"]
 
 
 @pytest.mark.parametrize(

@@ -34,18 +34,13 @@ def between(a, b, **options):
     return keyed(found), {row.statistic: row for row in found if isinstance(row, ModelPair)}
 
 
-def vectors(seen, size=1024):
-    texts = seen.observables["pooled"].texts(seen.strata, size)
-    return [texts.vectors(place).numpy() for place in seen.path], texts
-
-
-def distinct_texts(count):
-    return FakeTexts(list(dict.fromkeys(made_up_texts(2 * count)))[:count])
+def pooled(seen):
+    return seen.observables["pooled"].texts(seen.strata, 1024)
 
 
 @pytest.mark.parametrize("texts", [0, 1, 19, 20])
 def test_twenty_texts_are_enough_and_fewer_too_few(see, texts):
-    seen = see(FakeModel(), distinct_texts(texts))
+    seen = see(FakeModel(), FakeTexts(list(dict.fromkeys(made_up_texts(2 * texts)))[:texts]))
     for found in (within(seen), between(seen, seen)[0]):
         reasons = {(row.reason, row.n) for row in found.values()}
         assert len(found) >= 2 * 16 and reasons == {("fewer than 20 texts" if texts < 20 else "", texts)}
@@ -59,7 +54,7 @@ def test_calibrated_similarity_as_its_authors_define_it(see):
     texts = made_up_texts(60, shortest=3)
     a = see(FakeModel(layers=2), texts, "no-sinks")
     b = see(FakeModel(role="decoder", layers=3, width=24, special=False, seed=1), texts, "no-sinks")
-    mine, theirs = vectors(a)[1].shared(vectors(b)[1])
+    mine, theirs = pooled(a).shared(pooled(b))
     xs, ys = ([side.vectors(place).numpy() for place in seen.path] for side, seen in ((mine, a), (theirs, b)))
     draws = np.random.default_rng([a.seed, len(mine), 1])
     orders = [np.arange(len(mine)), *(draws.permutation(len(mine)) for _ in range(39))]
@@ -75,26 +70,20 @@ def test_calibrated_similarity_as_its_authors_define_it(see):
         assert row.p == (1 + (most[1:] >= most[0]).sum()) / 40 and (row.pairs, row.permutations) == (12, 39)
         assert (row.layer_a, row.layer_b) == np.unravel_index(every[0].argmax(), every[0].shape)
         for i, j in np.ndindex(3, 4):
-            own = np.sort(every[:, i, j])[37]
-            assert found[name, i, j].value == pytest.approx(every[0, i, j], abs=1e-4) and found[name, i, j].n == len(
-                mine
-            )
+            own, row = np.sort(every[:, i, j])[37], found[name, i, j]
+            assert row.value == pytest.approx(every[0, i, j], abs=1e-4) and row.n == len(mine)
             expected = max(0, (every[0, i, j] - own) / (1 - own))
             assert found[f"{name}_calibrated", i, j].value == pytest.approx(expected, abs=1e-4)
 
 
-def test_pairs_are_symmetric_and_chance_is_drawn_with_the_seed(see):
+def test_pairs_are_symmetric_and_a_model_and_itself_are_the_same_beyond_chance(see):
     seen = see(FakeModel(), made_up_texts(90, words=37))
-    found, count = within(seen, k=5), len(vectors(seen)[1])
+    found = within(seen, k=5)
     assert found == within(seen, k=5)
     for (name, a, b), row in found.items():
         assert (row.value, row.ci_low) == (found[name, b, a].value, found[name, b, a].ci_low)
         assert name != "cka_floor" or abs(row.value) < 0.25
-        assert name != "knn_floor" or row.value == pytest.approx(5 / (count - 1))
+        assert name != "knn_floor" or row.value == pytest.approx(5 / (len(pooled(seen)) - 1))
         assert a != b or name.endswith("floor") or row.value == pytest.approx(1)
-
-
-def test_a_model_and_itself_are_the_same_beyond_chance(see):
-    seen = see(FakeModel(), made_up_texts(60))
     for row in between(seen, seen, permutations=99)[1].values():
         assert row.calibrated == pytest.approx(1, abs=1e-6) and row.p == 0.01
