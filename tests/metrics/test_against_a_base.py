@@ -9,14 +9,8 @@ from oracles.tokens import all_tokens
 from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics.base import Value, catalogue
 
-TEXTS = 40
 CHECKED = ("anisotropy", "spectrum", "outliers", "variance")
 PAIRED = {name: m for name, m in catalogue().items() if m.between and "base" in m.between.of and not m.between.own}
-
-
-@pytest.fixture(scope="module")
-def texts():
-    return made_up_texts(TEXTS, shortest=4)
 
 
 @pytest.fixture(scope="module")
@@ -25,33 +19,35 @@ def kept():
 
 
 @pytest.fixture
-def side(see, texts, kept):
+def side(see, kept):
     """Return a function that measures a made-up model; the weights of two seeds differ, the texts do not."""
 
     def get(seed=0, layers=3):
         if (seed, layers) not in kept:
-            kept[seed, layers] = see(FakeModel(role="decoder", seed=seed, layers=layers), texts)
+            model = FakeModel(role="decoder", seed=seed, layers=layers)
+            kept[seed, layers] = see(model, made_up_texts(40, shortest=4))
         return kept[seed, layers]
 
     return get
 
 
-def test_every_main_statistic_with_replicates_over_texts_is_compared():
-    def by_replicates(of_metric):
-        return [s for s in of_metric.statistics if s.main and s.interval.startswith(BOOTSTRAP)]
+def by_replicates(metric):
+    return {s.name for s in metric.statistics if s.main and s.interval.startswith(BOOTSTRAP)}
 
-    assert {name for name, m in catalogue().items() if by_replicates(m)} <= set(PAIRED)
+
+def test_every_main_statistic_with_replicates_over_texts_is_compared():
+    assert {name for name, metric in catalogue().items() if by_replicates(metric)} <= set(PAIRED)
 
 
 @pytest.mark.parametrize("name", PAIRED)
-def test_a_difference_is_that_of_the_two_numbers(name, side):
+def test_a_difference_is_that_of_the_two_numbers_and_of_a_model_and_itself_nothing(name, side):
     metric, a, b = PAIRED[name], side(0), side(1)
     options = metric.options()
     mine, theirs = (
         {(v.statistic, v.place): v for v in metric.compute(one, options) if isinstance(v, Value)} for one in (a, b)
     )
     found = list(metric.between.compare(a, b, options))
-    main = {s.name for s in metric.statistics if s.main and s.interval.startswith(BOOTSTRAP)}
+    main = by_replicates(metric)
     on_path = {key for key in mine if key[0] in main and (key[1] is None or key[1] in a.path)}
     assert on_path <= {(one.statistic, one.place) for one in found}
     for one in found:
@@ -61,15 +57,9 @@ def test_a_difference_is_that_of_the_two_numbers(name, side):
             continue
         assert one.value == pytest.approx(here.value - there.value, rel=1e-9, abs=1e-12)
         assert one.ci_low is None or one.ci_low <= one.ci_high
-
-
-@pytest.mark.parametrize("name", PAIRED)
-def test_a_model_against_itself_is_no_difference_at_all(name, side):
-    metric, a = PAIRED[name], side(0)
-    found = [one for one in metric.between.compare(a, a, metric.options()) if one.value is not None]
-    assert found
-    assert {one.value for one in found} == {0.0}
-    assert {(one.ci_low, one.ci_high) for one in found if one.ci_low is not None} == {(0.0, 0.0)}
+    itself = [one for one in metric.between.compare(a, a, options) if one.value is not None]
+    assert {one.value for one in itself} == {0.0}
+    assert {(one.ci_low, one.ci_high) for one in itself if one.ci_low is not None} == {(0.0, 0.0)}
 
 
 @pytest.mark.parametrize("name", PAIRED)
@@ -90,11 +80,9 @@ def test_intervals_are_as_wide_as_differences_move_over_the_same_texts(see):
     b.weights = [(w + 0.05 * noise.standard_normal(w.shape) / 4).astype(np.float32) for w in b.weights]
     sides, clouds = [], []
     for model in (a, b):
-        sides.append(
-            see(model, texts, names=("moments", *(kind for name in CHECKED for kind in catalogue()[name].needs)))
-        )
-        tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True).view("words")
-        clouds.append(tokens)
+        sides.append(see(model, texts, names=["moments", *(n for name in CHECKED for n in catalogue()[name].needs)]))
+        tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True)
+        clouds.append(tokens.view("words"))
     drawn = [influence.drawn_again(cloud.states[2], cloud.ids, cloud.texts, 100) for cloud in clouds]
     checked = set()
     for metric in CHECKED:

@@ -1,3 +1,5 @@
+"""Explained by the first axis: closed cases, chance, the baseline of other types; and intervals over corpora."""
+
 import numpy as np
 import pytest
 import torch
@@ -10,20 +12,10 @@ from reporter.geometry.similarity import likeness
 from reporter.metrics.base import catalogue
 
 
-def of(x, sizes=None):
-    """Numbers of matrices whose rows all count but those beyond a size."""
-    x = np.asarray(x, dtype=np.float64)
-    sizes = np.full(len(x), x.shape[1]) if sizes is None else sizes
-    return likeness(torch.from_numpy(x), torch.from_numpy(sizes))
-
-
 def test_shares_about_the_mean_of_equal_states_and_of_states_on_a_line():
     line = np.outer(np.arange(6.0), [1.0, 2.0, 2.0])
-    beside = line + np.array(
-        [0.0, 40.0, -40.0]
-    )  # far out at a right angle: v1 points to the mean, along which nothing varies
-    equal = np.ones((6, 3))
-    found = of(np.stack([line, beside, equal, 0 * equal]))
+    beside = line + np.array([0.0, 40.0, -40.0])  # at a right angle: v1 points to the mean, along which nothing varies
+    found = likeness(torch.from_numpy(np.stack([line, beside, 0 * line + 1, 0 * line])), torch.full((4,), 6))
     published, truncated = found.published.numpy(), found.truncated.numpy()
     assert published[:2] == pytest.approx([1, 1]) and truncated[0] == pytest.approx(1) and truncated[1] < 0.02
     assert np.isnan(published[2:]).all() and np.isnan(truncated[2:]).all()
@@ -35,12 +27,9 @@ def test_floors(d):
     rng = np.random.default_rng(9)
     draws = [[rng.standard_normal((m, d)) for m in sizes] for _ in range(200)]
     shares = np.array([np.mean([_explained(x) for x in draw], axis=0) for draw in draws]).T
-    for direct, drawn in (
-        (shares[0], lambda *of: gaussian(*of)["explained"]),
-        (shares[1], lambda *of: gaussian(*of)["published"]),
-        (shares[2], lambda *of: gaussian(*of)["truncated"]),
-    ):
-        floors = [drawn(sizes, d, seed) for seed in range(200)]
+    drawn = [gaussian(sizes, d, seed) for seed in range(200)]
+    for direct, form in zip(shares, ("explained", "published", "truncated"), strict=True):
+        floors = [of[form] for of in drawn]
         error = np.hypot(np.std(direct) / np.sqrt(len(direct)), np.std(floors) / np.sqrt(200))
         assert abs(np.mean(direct) - np.mean(floors)) <= 4 * error + 1e-12
         assert np.std(floors) == pytest.approx(np.std(direct), rel=0.5, abs=1e-12)
@@ -48,26 +37,23 @@ def test_floors(d):
 
 def test_the_baseline_is_that_of_random_tokens_of_other_types(observe, values):
     """Against the mean of many draws, from the same occurrences."""
-    observables, _ = observe(
-        FakeModel(sinks=False), made_up_texts(150), names=("moments", *catalogue()["contextuality"].needs)
-    )
+    names = "moments", *catalogue()["contextuality"].needs
+    observables, _ = observe(FakeModel(sinks=False), made_up_texts(150), names=names)
     found = values(FakeModel(), observables, 150, "words", ["contextuality"])
     sample = observables["type_sample"].select((0, 2), 256, 12, 5)
     rng = np.random.default_rng(0)
     owner = np.repeat(np.arange(len(sample.sizes)), sample.sizes)
     for layer, place in enumerate(observables["type_sample"].layout.path):
         x = sample.states(place).double().numpy()
-        rows = [
-            [rng.choice(np.flatnonzero(owner != t), m, replace=False) for t, m in enumerate(sample.sizes)]
-            for _ in range(15)
-        ]
-        draws = [np.mean([_explained(x[at])[0] for at in draw]) for draw in rows]
-        value = {
-            end: found[f"contextuality.explained_by_first{end}", layer].value for end in ("", "_baseline", "_adjusted")
-        }
-        assert value["_baseline"] == pytest.approx(np.mean(draws), abs=4 * np.std(draws))
-        assert value["_adjusted"] == pytest.approx(value[""] - value["_baseline"], rel=1e-9)
-        assert value["_adjusted"] > 0
+        draws = []
+        for _ in range(15):
+            others = ((np.flatnonzero(owner != t), m) for t, m in enumerate(sample.sizes))
+            draws.append(np.mean([_explained(x[rng.choice(of, m, replace=False)])[0] for of, m in others]))
+        raw, baseline, adjusted = (
+            found[f"contextuality.explained_by_first{end}", layer].value for end in ("", "_baseline", "_adjusted")
+        )
+        assert baseline == pytest.approx(np.mean(draws), abs=4 * np.std(draws))
+        assert adjusted == pytest.approx(raw - baseline, rel=1e-9) and adjusted > 0
 
 
 @pytest.mark.usefixtures("every_interval")

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import torch
 from oracles.fake_model import EDGE, FakeModel, fake_vocabulary, made_up_texts
 
 from reporter.forward.readout import CONTENT, FUNCTION, NO_WORD, Vocabulary
@@ -29,14 +30,8 @@ def test_a_piece_of_a_word_is_no_word():
 
 
 def test_stop_words_of_a_real_vocabulary():
-    import torch
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
     vocabulary = {"[CLS]": 0, "the": 1, "Whereas": 2, "mouse": 3, "##se": 4, "2": 5, "I": 6}
-    tokenizer = SimpleNamespace(
-        all_special_tokens=["[CLS]"], added_tokens_decoder={}, get_vocab=lambda: dict(vocabulary)
-    )
-    assert {"the", "whereas", "i"} <= ENGLISH_STOP_WORDS
+    tokenizer = SimpleNamespace(all_special_tokens=["[CLS]"], added_tokens_decoder={}, get_vocab=vocabulary.copy)
     found = Vocabulary.of(SimpleNamespace(tokenizer=tokenizer, vocabulary=torch.zeros(8, 4)))
     assert found.kinds.tolist() == [0, FUNCTION, FUNCTION, CONTENT, 0, 0, FUNCTION, 0]
     assert found.goes_on.tolist() == [False] * 4 + [True] + [False] * 3
