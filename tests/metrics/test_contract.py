@@ -26,15 +26,9 @@ from reporter.metrics.base import LayerErrors, Options, PairValue, Value, catalo
 from reporter.metrics.ranges import LOSSES
 
 TEXTS, LAYERS = 70, 4
-VARIANTS = {
-    "encoder": {"role": "encoder", "special": False, "positions": False, "sinks": False},
-    "decoder": {"role": "decoder", "special": True, "positions": True, "sinks": True},
-}
-OPTIONS = SMALL | {
-    "anisotropy": {"sample": 100, "batches": 3},
-    "intrinsic_dimension": {"sample": 130, "batches": 3},
-    "entropy": {"texts": TEXTS},
-}
+VARIANTS = {"encoder": {"special": False, "positions": False, "sinks": False}, "decoder": {}}
+OPTIONS = SMALL | {"anisotropy": {"sample": 100, "batches": 3}, "intrinsic_dimension": {"sample": 130, "batches": 3}}
+OPTIONS |= {"entropy": {"texts": TEXTS}}
 WITHOUT_PATH = {
     "contextuality": {"explained_by_first_baseline", "explained_by_first_adjusted"},  # drawn at random
     "contributions": {"attention_ratio", "attention_cosine", "feed_forward_ratio", "feed_forward_cosine"},
@@ -44,9 +38,8 @@ THREE_LAYERS = {("motion", "curvature"), ("subspaces", "curvature")}
 """Numbers of two steps in a row, of which there is one fewer than steps."""
 NEVER_HERE = {"contributions": {"turn"}}
 """Numbers that no made-up model has; the tests of these metrics have cases with them."""
-NO_NARROWER = {
-    *("change.moved", "convergence.similarity_rare", "convergence.decay", "lens.depth", "local_dimension.spread")
-}
+NO_NARROWER = {"change.moved", "convergence.similarity_rare", "convergence.decay", "lens.depth"}
+NO_NARROWER |= {"local_dimension.spread"}
 """Intervals that the split into types, a constant, whole layers or few centres decide, whatever the number of texts."""
 
 
@@ -76,7 +69,7 @@ class Measured:
 
 def scaled(variant, factor):
     """Return a model whose second block differs by a factor."""
-    model = FakeModel(layers=LAYERS, width=16, **VARIANTS[variant])
+    model = FakeModel(role=variant, layers=LAYERS, **VARIANTS[variant])
     model.weights[1] = model.weights[1] * np.float32(factor)
     return model
 
@@ -95,13 +88,10 @@ def measured(kept, observe):
             models = [scaled(variant, factor) for factor in (1, 1.1, 1.2)]
             sides = Sides.of(observe, models, made_up_texts(TEXTS), (tuple(KINDS), of_others, of_others))
             sides.seen[0] = replace(sides.seen[0], memo={}, views=VIEWS)
-            kept[variant] = Measured(
-                sides,
-                {
-                    name: {view: sides.compute(metric, view, **OPTIONS.get(name, {})) for view in VIEWS}
-                    for name, metric in catalogue().items()
-                },
-            )
+            kept[variant] = Measured(sides, {})
+            for name, metric in catalogue().items():
+                of_views = {view: sides.compute(metric, view, **OPTIONS.get(name, {})) for view in VIEWS}
+                kept[variant].rows[name] = of_views
     return kept
 
 
@@ -113,20 +103,13 @@ def test_numbers_agree_with_an_independent_path(name, measured, monkeypatch):
         of.sides.agree(catalogue()[name], of.rows[name], OPTIONS.get(name, {}), WITHOUT_PATH.get(name, ()))
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        *[("convergence", {"target": target, "mean": "text"}) for target in ("block", "final")],
-        ("convergence", {"target": "final"}),
-        ("layer_pairs", {"texts": 40, "k": 5}),
-        ("contextuality", {"types": 9, "occurrences": 6}),
-        ("subspaces", {"axes": 3}),
-        ("intrinsic_dimension", {"sample": 64, "discard": 0.3}),
-        ("information_imbalance", {"sample": 60}),
-        ("ranges", {}),
-    ],
-    ids=str,
-)
+OTHER_OPTIONS = [("convergence", {"target": target, "mean": "text"}) for target in ("block", "final")]
+OTHER_OPTIONS += [("convergence", {"target": "final"}), ("layer_pairs", {"texts": 40, "k": 5}), ("ranges", {})]
+OTHER_OPTIONS += [("contextuality", {"types": 9, "occurrences": 6}), ("subspaces", {"axes": 3})]
+OTHER_OPTIONS += [("intrinsic_dimension", {"sample": 64, "discard": 0.3}), ("information_imbalance", {"sample": 60})]
+
+
+@pytest.mark.parametrize(("name", "options"), OTHER_OPTIONS, ids=str)
 def test_numbers_under_other_options_agree_with_an_independent_path(name, options, observe):
     metric = catalogue()[name]
     sides = Sides.of(observe, [Turned(role="decoder")], made_up_texts(TEXTS), [("moments", *metric.needs)])
@@ -178,25 +161,19 @@ def observations(name, view, of):
             return {f"{what}_{kind}": n for kind, n in words.items() for what in ("rank", "cosine")}
         case "layer_pairs":
             return {"": len(text_rows(reading, view, options.texts))}
-        case "divergence":
+        case "divergence" | "lens":
             before_own = np.append((np.diff(reading.text) == 0) & own[1:], False)
-            return dict.fromkeys(("next", "next_rms"), int((mask & before_own).sum()) if reading.causal else 0)
-        case "lens":
-            before_own = np.append((np.diff(reading.text) == 0) & own[1:], False)
-            return {"loss": int((mask & before_own).sum()) if reading.causal else 0}
+            return dict.fromkeys(("next", "next_rms", "loss"), int((mask & before_own).sum()) if reading.causal else 0)
         case "local_dimension":
             return {"": distinct(options.sample)}
         case "loss":
             tokens = zip(reading.text.tolist(), reading.position.tolist(), strict=True)
-            hidden = [hashed(0, text, position) < 0.15 * 2**64 for text, position in tokens]
-            predicted = reading.position > 0 if reading.causal else np.array(hidden)
-            return {"lm": int((mask & own & predicted).sum())}
+            hidden = np.array([hashed(0, text, position) < 0.15 * 2**64 for text, position in tokens])
+            return {"lm": int((mask & own & (reading.position > 0 if reading.causal else hidden)).sum())}
         case "outliers":
             sinks, starts = reading.kinds.sink, reading.position == 0
-            compared = np.concatenate([np.full(s.stop - s.start, (~sinks & ~starts)[s].any()) for s in spans])
-            ratios = {
-                f"{n}_norm_ratio": int((mask & compared & w).sum()) for n, w in (("sink", sinks), ("first", starts))
-            }
+            compared = np.concatenate([np.full(s.stop - s.start, (~sinks & ~starts)[s].any()) for s in spans]) & mask
+            ratios = {"sink_norm_ratio": int(sinks[compared].sum()), "first_norm_ratio": int(starts[compared].sum())}
             inside = own & ~reading.kinds.first & (reading.kinds.weight <= min(by_cloud.DOMINANCES))
             return ratios | {"sink_share": int((mask & own).sum()), "sink_sensitivity": int(inside.sum())}
         case "ranges":
@@ -235,9 +212,7 @@ def test_what_is_yielded_is_what_is_declared(name, measured):
             assert {type(row) for row in rows} <= {Value, PairValue, LayerErrors, *metric.tables}
             values = numbers(rows)
             floors = {f"{s.name}_floor" for s in metric.statistics if s.floor}
-            assert {statistic for statistic, *_ in values} == {
-                s.name for s in metric.statistics if not s.of_two
-            } | floors
+            assert {name for name, *_ in values} == floors | {s.name for s in metric.statistics if not s.of_two}
             for (full, *where), row in values.items():
                 statistic = metric.statistic(full.removesuffix("_floor"))
                 low, high = statistic.bounds
@@ -271,25 +246,16 @@ def test_a_metric_reads_what_it_needs_and_shares_without_harm(name, measured):
         assert row.value == (None if row.value is None else pytest.approx(beside[key].value, rel=1e-7, abs=1e-10))
 
 
-@pytest.fixture
-def in_parts(observe):
-    """Return a function that measures texts in three parts, merged in an order."""
-
-    def measure(model, texts, order):
-        how = {"batch_tokens": 100, "shard_characters": 400}
+def test_parts_of_a_corpus_merge_in_any_order(observe, values):
+    model, texts, merged = FakeModel(role="decoder", layers=2), made_up_texts(60), []
+    how = {"batch_tokens": 100, "shard_characters": 400}
+    for order in ((0, 1, 2), (2, 0, 1)):
         parts = [observe(model, texts, first_shard=at, shards=2 if at < 4 else None, **how)[0] for at in (0, 2, 4)]
         first, *rest = (parts[place] for place in order)
         for part in rest:
             for kind, observable in first.items():
                 observable.merge(part[kind])
-        return first
-
-    return measure
-
-
-def test_parts_of_a_corpus_merge_in_any_order(in_parts, values):
-    model, texts = FakeModel(role="decoder", layers=2), made_up_texts(60)
-    merged = [values(model, in_parts(model, texts, order), 60) for order in ((0, 1, 2), (2, 0, 1))]
+        merged.append(values(model, first, 60))
     assert merged[0].keys() == merged[1].keys()
     for key, value in merged[0].items():
         other = merged[1][key]
@@ -300,11 +266,11 @@ def test_parts_of_a_corpus_merge_in_any_order(in_parts, values):
 
 
 def test_the_seed_changes_samples_and_intervals_but_no_exact_number(observe, values):
-    model, options, found = FakeModel(), {"intrinsic_dimension": {"sample": 100}}, []
+    options, found, metrics = {"intrinsic_dimension": {"sample": 100}}, [], ["intrinsic_dimension", "motion"]
+    names = ("moments", "gram", *(need for name in metrics for need in catalogue()[name].needs))
     for seed in (0, 0, 1):
-        names = ("moments", "gram", *catalogue()["motion"].needs, *catalogue()["intrinsic_dimension"].needs)
-        observables, _ = observe(model, made_up_texts(80), seed=seed, sample=100, names=names)
-        found.append(values(model, observables, 80, metrics=["intrinsic_dimension", "motion"], seed=seed, **options))
+        observables, _ = observe(FakeModel(), made_up_texts(80), seed=seed, sample=100, names=names)
+        found.append(values(FakeModel(), observables, 80, metrics=metrics, seed=seed, **options))
     first, same, other = found
     assert first == same
     assert first["motion.norm", 1].value == other["motion.norm", 1].value
@@ -327,14 +293,14 @@ def test_intervals_shrink_with_the_number_of_texts(see):
 
 def test_no_interval_is_shown_of_fewer_texts_than_its_coverage_needs():
     rng = np.random.default_rng(0)
+    names = [name for name, metric in catalogue().items() if not metric.compares_only]
     for count in (8, 24):
         texts = np.repeat(np.arange(count), 16)
         states = rng.normal(size=(3, len(texts), 8)) + rng.normal(size=(3, count, 8))[:, texts]
-        names = [name for name, metric in catalogue().items() if not metric.compares_only]
         output = reporter.measure(states.astype(np.float32), names, texts=texts, tokens=rng.integers(0, 20, len(texts)))
-        rows = [*output.layer_metrics.itertuples(), *output.layer_pairs.itertuples()]
-        few = [row for row in rows if texts_needed(f"{row.metric}.{row.statistic}") > count]
-        enough = [row for row in rows if texts_needed(f"{row.metric}.{row.statistic}") <= count]
+        few, enough = [], []
+        for row in (*output.layer_metrics.itertuples(), *output.layer_pairs.itertuples()):
+            (few if texts_needed(f"{row.metric}.{row.statistic}") > count else enough).append(row)
         assert len(few) > 30 and np.isnan([row.ci_low for row in few]).all()
         assert all(getattr(row, "reason", "a pair has no column for it") for row in few)
         assert count == 8 or sum(np.isfinite([row.ci_low for row in enough])) > 50

@@ -12,24 +12,19 @@ from oracles.fake_model import FIRST_WORD, SMALL, WORDS, FakeModel, FakeTexts, m
 import reporter
 from reporter.metrics.base import catalogue
 
-IN_THE_MODELS_UNITS = {
-    "motion.norm",
-    "motion.step_length",
-    *(f"variance.{name}" for name in ("total", "within", "between", "norm_of_mean", "mean_square_norm")),
-    "outliers.largest",
-    "outliers.massive",
-}
+IN_THE_MODELS_UNITS = {"motion.norm", "motion.step_length", "outliers.largest", "outliers.massive"}
+IN_THE_MODELS_UNITS |= {f"variance.{of}" for of in ("total", "within", "between", "norm_of_mean", "mean_square_norm")}
 
 
 @pytest.fixture
 def measured(see):
     """Return a function that computes all metrics, or some, as {name: row}."""
 
-    def run(model, texts, view="words", metrics=None, **options):
+    def run(model, texts, view="words", metrics=None):
         seen, found = see(model, texts, view), {}
         for name, metric in catalogue().items():
             if not metric.compares_only and (metrics is None or name in metrics):
-                found |= named(metric, computed(metric, seen, **options.get(name, SMALL.get(name, {}))))
+                found |= named(metric, computed(metric, seen, **SMALL.get(name, {})))
         return found
 
     return run
@@ -44,9 +39,9 @@ def made_of(*layers):
     return lambda states: [factor * states[layer] for layer, factor in layers]
 
 
-def full_of(level):
-    """Return a change to states that are all equal, or equal but for what float32 leaves of them."""
-    return lambda states: [1 + 1e-7 * torch.rand_like(x) if level == "noise" else 0 * x + level for x in states]
+def rounded(states):
+    """Return states that are all equal but for what float32 leaves of them."""
+    return [1 + 1e-7 * torch.rand_like(x) for x in states]
 
 
 class Apart(FakeModel):
@@ -62,7 +57,7 @@ def at(layers, numbers):
     return {f"{name} {layer}": value for layer in layers for name, value in numbers.items()}
 
 
-ABSENT = ...
+ABSENT, TEXTS = ..., made_up_texts(30)
 TOO_FEW = {
     "intrinsic_dimension.twonn 1": None,
     "layer_pairs.cka 0 1": "fewer than 20 texts",
@@ -85,7 +80,6 @@ CASES = {
         ["1", "1", "1"],
         TOO_FEW | {"journey.cosine_content 1": "a content word", "outliers.sink_sensitivity 1": None},
     ),
-    "two tokens": (bare(), ["1 2"], TOO_FEW | NO_TURN),
     "two texts": (FakeModel(), ["1", "2 4"], {"layer_pairs.knn 0 1": "fewer than 20 texts"}),
     "duplicates": (
         bare(role="decoder"),
@@ -99,7 +93,7 @@ CASES = {
         {"variance.within 1": ANY, "variance.between 1": "one token type", "variance.within_share 1": "one token type"},
     ),
     "no turns": (
-        bare(change=full_of(1)),
+        bare(change=made_of(*[(0, 0)] * 4)),
         ["4 4 4 4 4"] * 3,
         NO_TURN | {"token_path.straightening 1": "three neighbouring tokens"},
     ),
@@ -110,38 +104,30 @@ CASES = {
     ),
     "one block": (
         FakeModel(layers=1),
-        made_up_texts(30),
-        {
-            "convergence.similarity 1": 1,
-            "convergence.rate_published": "a model of one block divides by zero",
-            "convergence.decay": "a single point",
-            "motion.growth": "a line needs two blocks",
-            "motion.curvature 0": ABSENT,
-        },
+        TEXTS,
+        {"convergence.similarity 1": 1, "convergence.rate_published": "a model of one block divides by zero"}
+        | {"convergence.decay": "a single point", "motion.growth": "a line needs two blocks"}
+        | {"motion.curvature 0": ABSENT},
     ),
-    "one dimension": (
-        FakeModel(role="decoder", layers=2, width=1),
-        made_up_texts(30),
-        {"anisotropy.top_variance_share 1": 1},
-    ),
+    "one dimension": (FakeModel(role="decoder", layers=2, width=1), TEXTS, {"anisotropy.top_variance_share 1": 1}),
     "all states equal": (
-        FakeModel(change=full_of(-3.7)),
-        made_up_texts(30),
+        FakeModel(change=lambda states: [0 * x - 3.7 for x in states]),
+        TEXTS,
         EQUAL
         | at(range(4), dict.fromkeys(NO_DISTANCE))
         | {"motion.step_length 0": 0, "convergence.violations 0": 0, "motion.curvature 0": None}
         | {"layer_pairs.cka 0 1": "equal", "layer_pairs.cka_floor 0 1": ABSENT}
         | {"information_imbalance.to_last 1": "equal"},
     ),
-    "all states equal but for rounding": (FakeModel(change=full_of("noise")), made_up_texts(30), EQUAL),
+    "all states equal but for rounding": (FakeModel(change=rounded), TEXTS, EQUAL),
     "the first and the last layer zero": (
         FakeModel(change=made_of((0, 0), (1, 1), (2, 1), (3, 0))),
-        made_up_texts(30),
+        TEXTS,
         at([0], ZERO | ZERO_STEP) | at([3], ZERO) | {"convergence.rate": None},
     ),
     "a layer zero": (
         FakeModel(change=made_of((0, 1), (1, 0), (2, 1), (3, 1))),
-        made_up_texts(30),
+        TEXTS,
         at([1], ZERO | ZERO_STEP)
         | {"convergence.rate": ANY, "motion.growth": "all states of a block are zero"}
         | {"angular_distance.tokens 0 1": "zero", "angular_distance.tokens 0 2": ANY}
@@ -150,7 +136,7 @@ CASES = {
     ),
     "a block that passes its input on": (
         FakeModel(change=made_of((0, 1), (1, 1), (1, 1), (3, 1))),
-        made_up_texts(30),
+        TEXTS,
         {"motion.step_length 1": 0, "motion.update_ratio 1": 0, "motion.step_cosine 1": 1}
         | {"motion.curvature 0": None, "motion.curvature 1": None}
         | {"convergence.violations 1": 0, "convergence.gradient 1": 0}
@@ -158,7 +144,7 @@ CASES = {
     ),
     "states on a line": (
         bare(change=lambda states: [x[..., :1] * torch.ones(16) for x in states]),
-        made_up_texts(30),
+        TEXTS,
         {"subspaces.speed 0": "fewer than 8 axes", "subspaces.displacement 0": "fewer than 8 axes"},
     ),
     "neighbours that are all as far": (
@@ -173,7 +159,7 @@ CASES = {
     ),
     "a final state of another width": (
         FakeModel(final_width=12),
-        made_up_texts(30),
+        TEXTS,
         {"journey.rank_content 3": ANY, "journey.rank_content final 3": "16 dimensions, its states 12"},
     ),
 }
@@ -195,25 +181,14 @@ def test_what_has_no_number_says_why(measured, model, texts, expected):
                 assert found[name].value == pytest.approx(value, abs=1e-4), (view, name)
 
 
-@pytest.mark.parametrize("texts", [1, 4, 5])
-def test_few_texts_have_no_interval(measured, texts):
-    few = list(dict.fromkeys(made_up_texts(20, shortest=10)))[:texts]
-    found = measured(FakeModel(sinks=False), FakeTexts(few))
-    assert found["convergence.similarity 1"].value is not None
-    assert (found["convergence.similarity 1"].ci_low is None) == (texts < 5)
-    assert texts > 1 or all(
-        row.ci_low is None for name, row in found.items() if "twonn_ml" not in name and "curve" not in name
-    )
-
-
-def test_fewer_tokens_than_dimensions(measured):
-    found = measured(
-        FakeModel(width=120, sinks=False), made_up_texts(3, longest=12, shortest=8), metrics=["anisotropy"]
-    )
-    for layer in range(4):
-        whole, batch, floor = (found[f"anisotropy.top_variance_share{end} {layer}"] for end in ("", "_batch", "_floor"))
-        assert whole.n < 60 and whole.value == pytest.approx(batch.value, rel=1e-4)
-        assert 0 < floor.value < 1
+def test_few_texts_have_no_interval(measured):
+    distinct = list(dict.fromkeys(made_up_texts(20, shortest=10)))
+    for texts in (1, 4, 5):
+        found = measured(FakeModel(sinks=False), FakeTexts(distinct[:texts]))
+        similarity = found["convergence.similarity 1"]
+        assert similarity.value is not None and (similarity.ci_low is None) == (texts < 5)
+        shown = [name for name, row in found.items() if "curve" not in name and row.ci_low is not None]
+        assert texts > 1 or all("twonn_ml" in name for name in shown)
 
 
 def test_a_few_zero_states_are_left_out(measured):
@@ -225,8 +200,7 @@ def test_a_few_zero_states_are_left_out(measured):
             found[1] = found[1] * (input_ids != 7)[..., None]
             return found
 
-    names = ("motion", "convergence", "anisotropy")
-    found = measured(Forgetful(sinks=False), made_up_texts(60), metrics=names)
+    found = measured(Forgetful(sinks=False), made_up_texts(60), metrics=("motion", "convergence", "anisotropy"))
     whole = found["motion.norm 1"].n
     for name in ("convergence.similarity", "motion.step_cosine", "motion.update_ratio", "anisotropy.mean_cosine"):
         assert 0 < found[f"{name} 1"].n < whole
@@ -243,14 +217,13 @@ def test_a_view_with_no_tokens(measured):
 
 
 def test_giant_and_tiny_states(measured):
-    plain = measured(FakeModel(), made_up_texts(30))
+    plain = measured(FakeModel(), TEXTS)
     for scale in (1e-12, 1e12):
-        scaled = measured(FakeModel(change=lambda s, k=scale: [x * k for x in s]), made_up_texts(30))
+        scaled = measured(FakeModel(change=lambda s, k=scale: [x * k for x in s]), TEXTS)
         for name, row in scaled.items():
-            if name.split()[0] in IN_THE_MODELS_UNITS or name.startswith(("lens.", "loss.")):  # a head has units, too
-                continue
             expected = plain[name].value
-            assert row.value == (None if expected is None else pytest.approx(expected, rel=1e-3, abs=1e-6)), name
+            if name.split()[0] not in IN_THE_MODELS_UNITS and not name.startswith(("lens.", "loss.")):  # of a head
+                assert row.value == (None if expected is None else pytest.approx(expected, rel=1e-3, abs=1e-6)), name
 
 
 def test_a_dead_dimension_is_no_direction():

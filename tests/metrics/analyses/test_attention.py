@@ -54,12 +54,9 @@ def numbers_of(a, causal, threshold):
 
 @pytest.mark.parametrize(("family", "threshold"), [("bert", 0.111), ("llama", 0.32)])
 def test_against_loops_over_the_weights(of_family, family, threshold):
-    """Of one family heads share keys. The thresholds are near what even attention gives, so that heads lie on both
-    sides.
-    """
+    """Of one family heads share keys. Even attention gives about the threshold, so that heads lie on both sides."""
     context = of_family(family, {"c": corpus(TEXTS)})
-    model = context.model
-    usual = model.module.config._attn_implementation
+    model, usual = context.model, context.model.module.config._attn_implementation
     values, heads = computed(context, threshold=threshold)
     assert model.module.config._attn_implementation == usual
     causal = model.anatomy.role == "decoder"
@@ -76,10 +73,8 @@ def test_against_loops_over_the_weights(of_family, family, threshold):
             assert value.n == len(long)
             half = stats.t.ppf(0.975, len(long) - 1) * stats.sem(each)
             assert value.ci_high - value.value <= half + 1e-6
-            for head in range(4):
-                assert getattr(heads[layer, head], name) == pytest.approx(
-                    found[:, head, column].mean(), rel=1e-5, abs=1e-7
-                )
+            of_heads = [getattr(heads[layer, head], name) for head in range(4)]
+            assert of_heads == pytest.approx(found[:, :, column].mean(axis=0), rel=1e-5, abs=1e-7)
     model.module.set_attn_implementation(usual)
     assert 0 < np.mean([values["sink_rate", layer].value for layer in (1, 2, 3)]) < 1
 

@@ -13,11 +13,9 @@ from reporter.metrics.pairs import written_pairs
 from reporter.metrics.partners import WrittenPartners
 from reporter.metrics.probes import CorpusProbe, WordsProbe
 
-PROBES = analyses()["probes"]
-PAIRS = analyses()["pairs"]
-GROUPS = analyses()["groups"]
-CLOUDS = analyses()["clouds"]
-PARTNERS = analyses()["partners"]
+PROBES, PAIRS, GROUPS, CLOUDS, PARTNERS = (
+    analyses()[name] for name in ("probes", "pairs", "groups", "clouds", "partners")
+)
 
 WORDS = ["cat", "dogs", "mouse", "red", "blue", "old", "town", "birds", "days", "sing", "runs", "of"]
 CORPORA = {
@@ -32,14 +30,10 @@ ITEMS = {
     ),
     "pairs": (PAIRS, written_pairs({"a": [["cat", "cat"], ["red", "blue"], ["old", "town"]], "b": [["x", "y"]] * 3})),
     "clouds": (CLOUDS, CLOUDS.resolve(CloudSpec(corpora=["words", "strange", "same"]), Path())),
-    "probes": (PROBES, PROBES.resolve(CorpusProbe(corpus="strange", folds=2, hidden=3), Path())),
     "partners": (PARTNERS, WrittenPartners(pairs=(("cat", "cat", None), ("red", "blue cat", None), ("of", "x", None)))),
     "graded": (PARTNERS, WrittenPartners(pairs=(("cat", "cat", 1.0), ("red", "blue cat", 1.0), ("of", "x", 2.0)))),
-    "same": (PROBES, PROBES.resolve(CorpusProbe(corpus="same", folds=2, hidden=3), Path())),
-    "words": (
-        PROBES,
-        PROBES.resolve(WordsProbe(words={"a": ("cat", "red"), "b": ("of", "in")}, folds=2, hidden=0), Path()),
-    ),
+    **{of: (PROBES, CorpusProbe(corpus=of, folds=2, hidden=3)) for of in ("strange", "same")},
+    "words": (PROBES, WordsProbe(words={"a": ("cat", "red"), "b": ("of", "in")}, folds=2, hidden=0)),
 }
 
 

@@ -1,5 +1,7 @@
 """Which tokens a word names, for each way in which tokenizers split and mark words."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
@@ -23,22 +25,20 @@ def word_piece():
     return tokenizer, ["[CLS]", "[SEP]"]
 
 
+def trained(pre_tokenizer):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizer
+    texts = ["The mouse was gone the mouse was a pad"] * 30 + [TEXT]
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(min_frequency=20))  # rare words stay in pieces
+    return tokenizer, []
+
+
 def byte_level():
     return trained(pre_tokenizers.ByteLevel(add_prefix_space=False))
 
 
 def sentence_piece():
     return trained(pre_tokenizers.Metaspace())
-
-
-def trained(pre_tokenizer):
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizer
-    # Rare words stay in pieces.
-    tokenizer.train_from_iterator(
-        ["The mouse was gone the mouse was a pad"] * 30 + [TEXT], trainers.BpeTrainer(min_frequency=20)
-    )
-    return tokenizer, []
 
 
 def written(text, made):
@@ -52,15 +52,9 @@ def written(text, made):
     return TokenText(text, ids, special, raw, raw, names), tokenizer
 
 
-class Slow:
-    """A tokenizer that does not say where its tokens stand."""
-
-    is_fast = False
-
-
 def picked(words, text, made, slow=False):
     one, tokenizer = written(text, made)
-    (found,) = followed(words, [one], Slow() if slow else tokenizer)
+    (found,) = followed(words, [one], SimpleNamespace(is_fast=False) if slow else tokenizer)
     return [one.tokens[i] for i in np.flatnonzero(found)]
 
 
@@ -114,7 +108,7 @@ def test_each_text_is_looked_at_by_itself():
     assert (np.flatnonzero(first).tolist(), np.flatnonzero(second).tolist()) == ([1], [1])
 
 
-def test_a_text_that_was_cut():
+def test_a_text_that_was_cut_and_a_word_that_is_nowhere(monkeypatch):
     whole, tokenizer = written(TEXT, word_piece())
     short = tokenizer(TEXT, truncation=True, max_length=5, return_special_tokens_mask=True)
     ids, special = np.array(short["input_ids"]), np.array(short["special_tokens_mask"], dtype=bool)
@@ -122,18 +116,10 @@ def test_a_text_that_was_cut():
     cut = TokenText(TEXT, ids, special, raw, raw, (*whole.bare[:4], ""))
     (found,) = followed(["mouse"], [cut], tokenizer)
     assert np.flatnonzero(found).tolist() == [2]
-    with pytest.raises(ReporterError, match="'gone' is not a token of the text"):
+    with pytest.raises(ReporterError, match=r"'gone' is not a token of the text; the tokens are '\[CLS\]', 'the'"):
         followed(["gone"], [cut], tokenizer)
-
-
-def test_a_word_that_is_nowhere(monkeypatch):
-    one, tokenizer = written("The mouse was gone.", word_piece())
-    with pytest.raises(
-        ReporterError, match=r"follow: 'dog' is not a token of the text; the tokens are '\[CLS\]', 'the'"
-    ):
-        followed(["mouse", "dog"], [one], tokenizer)
     with pytest.raises(ReporterError, match="'mous' is not a token of the 2 texts"):
-        followed(["mous"], [one, one], tokenizer)
+        followed(["mous"], [whole, whole], tokenizer)
     monkeypatch.setattr("reporter.metrics._journey_steps._SHOWN", 2)
-    with pytest.raises(ReporterError, match=r"the tokens are '\[CLS\]', 'the', and 5 more"):
-        followed(["cat"], [one], tokenizer)
+    with pytest.raises(ReporterError, match=r"the tokens are '\[CLS\]', 'the', and 3 more"):
+        followed(["cat"], [cut], tokenizer)

@@ -23,11 +23,6 @@ from reporter.models.places import Layout
 SKIP = analyses()["skip"]
 
 
-def shortened(module, blocks):
-    """Take blocks out of the list of a model, which then is one that was built without them."""
-    return in_order(module, [n for n in range(module.config.num_hidden_layers) if n + 1 not in blocks])
-
-
 @contextmanager
 def in_order(module, order):
     """Give a model other blocks: some of its own, in an order."""
@@ -60,21 +55,19 @@ def test_a_pass_that_starts_at_a_later_block_is_one_without_the_block(family_mod
     model, (ids, mask) = family_model(family), ids_and_mask()
     layers = model.anatomy.layers
     edits = [(block,) for block in range(1, layers + 1)] + [(1, 3)]
-    shared = family == "albert"
     with torch.inference_mode():
         kept, resume = model.keep(ids, mask)
         edited = [resume(first, first - 1, rest) for first, *rest in edits]
         again = model.run(ids, mask)
         assert model.resumable
         for blocks, last in zip(edits, edited, strict=True):
-            if shared:  # one module plays every block, so that a model without one has one call less
-                with changed(model.module.config, num_hidden_layers=layers - len(blocks)):
-                    expected = model.module(**model.inputs(ids, mask)).last_hidden_state
-            elif family in OF_FIRST and 1 in blocks:
+            if family in OF_FIRST and 1 in blocks:
                 continue
-            else:
-                with shortened(model.module, blocks) as module:
-                    expected = module(**model.inputs(ids, mask)).last_hidden_state
+            # One module plays every block of ALBERT, so that a model without one has one call less.
+            fewer_calls = changed(model.module.config, num_hidden_layers=layers - len(blocks))
+            others = [n for n in range(layers) if n + 1 not in blocks]
+            with fewer_calls if family == "albert" else in_order(model.module, others):
+                expected = model.module(**model.inputs(ids, mask)).last_hidden_state
             torch.testing.assert_close(last[mask == 1], expected[mask == 1])
         model.capture.clear()
     assert all(torch.equal(a, b) for a, b in zip(kept.path, again.path, strict=True))
@@ -89,30 +82,26 @@ def test_blocks_that_run_twice_are_there_twice(family_model, family):
         for first, last in ((0, 1), (0, layers), (1, layers), (1, 2)):
             found = resume(first, last)
             order = [*range(last), *range(first, layers)]
-            if family == "albert":
-                with changed(model.module.config, num_hidden_layers=len(order)):
-                    expected = model.module(**model.inputs(ids, mask)).last_hidden_state
-            else:
-                with in_order(model.module, order) as module:
-                    expected = module(**model.inputs(ids, mask)).last_hidden_state
+            more_calls = changed(model.module.config, num_hidden_layers=len(order))
+            with more_calls if family == "albert" else in_order(model.module, order):
+                expected = model.module(**model.inputs(ids, mask)).last_hidden_state
             torch.testing.assert_close(found, expected)
         model.capture.clear()
 
 
 def test_a_model_whose_last_block_needs_earlier_ones_runs_them_all(family_model, monkeypatch):
     model, (ids, mask) = family_model("gpt2"), ids_and_mask()
-    blocks, ran = model.module.h, []
+    ran, hooks = [], []
     with torch.inference_mode():
         _, resume = model.keep(ids, mask)
         expected = resume(2, 1)
         monkeypatch.setitem(vars(model), "resumable", False)
-        hooks = [
-            block.attn.register_forward_hook(lambda *_, number=n: ran.append(number)) for n, block in enumerate(blocks)
-        ]
+        for number, block in enumerate(model.module.h):
+            hooks.append(block.attn.register_forward_hook(lambda *_, number=number: ran.append(number)))
         found = resume(2, 1)
     for hook in hooks:
         hook.remove()
-    assert ran == list(range(len(blocks))) and torch.equal(found, expected)
+    assert ran == list(range(len(model.module.h))) and torch.equal(found, expected)
 
 
 @pytest.fixture
@@ -121,11 +110,23 @@ def texts():
     return [" ".join(rng.choice(["the", "cat", "sees", "a", "dog", "house"], 9)) for _ in range(24)]
 
 
+def rows_of(context, **item):
+    """Return the rows of an analysis of the texts of a context, and values by statistic and layer."""
+    rows = list(SKIP.compute(Skip(corpus="c", texts=24, **item), context))
+    return rows, {(row.statistic, row.place and row.place.layer): row for row in rows if isinstance(row, Value)}
+
+
+def saved(folder, family, texts):
+    """Save a language model of four blocks; return what an analysis gets of it, and the order of the texts."""
+    model = loaded(build_language_model(family, folder, **{"num_hidden_layers" if family == "bert" else "n_layer": 4}))
+    context = Context(model, Layout.of(model.anatomy, ()), "mean", {"c": corpus(texts)}, 0, batch_tokens=64)
+    return context, drawn_texts(context.corpora["c"], 24, context)[0]
+
+
 def test_without_a_head_there_is_the_order_of_blocks_and_why_there_is_no_loss(of_family, texts):
-    rows = list(SKIP.compute(Skip(corpus="c", blocks=[1], texts=24), of_family("bert", {"c": corpus(texts)})))
-    values = {row.statistic: row for row in rows if isinstance(row, Value)}
-    assert values["loss"].value is None and "no language-model head" in values["loss"].reason
-    assert values["influence"].value > 0 and not [row for row in rows if isinstance(row, SkippedBlocks)]
+    rows, values = rows_of(of_family("bert", {"c": corpus(texts)}), blocks=[1])
+    assert values["loss", None].value is None and "no language-model head" in values["loss", None].reason
+    assert values["influence", 0].value > 0 and not [row for row in rows if isinstance(row, SkippedBlocks)]
 
 
 def influences(model, texts):
@@ -163,15 +164,10 @@ def losses_by_text(folder, texts, order=None, masked=False):
 
 @pytest.mark.parametrize("family", ["gpt2", "bert"])
 def test_every_block_alone_by_brute_force(tmp_path, texts, family):
-    masked = family == "bert"
-    folder = build_language_model(family, tmp_path, **({"num_hidden_layers": 4} if masked else {"n_layer": 4}))
-    model = loaded(folder)
-    context = Context(model, Layout.of(model.anatomy, ()), "mean", {"c": corpus(texts)}, 0, batch_tokens=64)
-    rows = list(SKIP.compute(Skip(corpus="c", blocks=[2], texts=24), context))
-    values = {(row.statistic, row.place and row.place.layer): row for row in rows if isinstance(row, Value)}
-    order = drawn_texts(context.corpora["c"], 24, context)[0]
-    sums, counts = losses_by_text(folder, order, masked=masked)
-    without = [losses_by_text(folder, order, [n for n in range(4) if n != block], masked)[0] for block in range(4)]
+    masked, (context, order) = family == "bert", saved(tmp_path, family, texts)
+    rows, values = rows_of(context, blocks=[2])
+    sums, counts = losses_by_text(tmp_path, order, masked=masked)
+    without = [losses_by_text(tmp_path, order, [n for n in range(4) if n != block], masked)[0] for block in range(4)]
     changes = (np.array(without).sum(axis=1) - sums.sum()) / counts.sum()
     assert [values["change", layer].value for layer in range(4)] == pytest.approx(changes, abs=1e-5)
     for layer, change in enumerate(changes):
@@ -181,7 +177,7 @@ def test_every_block_alone_by_brute_force(tmp_path, texts, family):
         assert 0 <= excess.ci_low <= excess.value + 1e-9 and excess.value <= excess.ci_high
     assert values["loss", None].value == pytest.approx(sums.sum() / counts.sum(), rel=1e-5)
     influence = [values["influence", layer].value for layer in range(4)]
-    assert influence == pytest.approx(influences(model, order), abs=1e-6)
+    assert influence == pytest.approx(influences(context.model, order), abs=1e-6)
     value = values["rank_influence", None]
     assert value.value == pytest.approx(spearmanr(changes, influence).statistic)
     assert value.ci_low <= value.value <= value.ci_high and value.n == 4
@@ -197,22 +193,19 @@ def test_every_block_alone_by_brute_force(tmp_path, texts, family):
         assert row.change == pytest.approx(row.loss - values["loss", None].value)
         assert row.change_low <= row.change <= row.change_high
         left = [n for n in range(4) if f"{n + 1}" not in row.blocks.replace("–", ", ").split(", ")]
-        assert row.loss == pytest.approx(losses_by_text(folder, order, left, masked)[0].sum() / counts.sum(), abs=1e-5)
+        expected = losses_by_text(tmp_path, order, left, masked)[0].sum() / counts.sum()
+        assert row.loss == pytest.approx(expected, abs=1e-5)
 
 
 def test_blocks_run_twice_by_brute_force(tmp_path, texts):
-    folder = build_language_model("gpt2", tmp_path, n_layer=4)
-    model = loaded(folder)
-    context = Context(model, Layout.of(model.anatomy, ()), "mean", {"c": corpus(texts)}, 0)
-    item = Skip(corpus="c", blocks=[1], texts=24, every_block=False, repeats=True)
-    rows = list(SKIP.compute(item, context))
-    assert not [row for row in rows if getattr(row, "statistic", "") == "change"]
+    context, order = saved(tmp_path, "gpt2", texts)
+    rows, values = rows_of(context, blocks=[1], every_block=False, repeats=True)
+    assert not [statistic for statistic, _ in values if statistic == "change"]
     repeats = {(row.first, row.last): row for row in rows if isinstance(row, RepeatedBlocks)}
     assert sorted(repeats) == [(i, j) for i in range(1, 5) for j in range(i, 5)]
-    order = drawn_texts(context.corpora["c"], 24, context)[0]
-    sums, counts = losses_by_text(folder, order)
+    sums, counts = losses_by_text(tmp_path, order)
     for (first, last), row in [*repeats.items()][::3]:
-        twice = losses_by_text(folder, order, [*range(last), *range(first - 1, 4)])[0]
+        twice = losses_by_text(tmp_path, order, [*range(last), *range(first - 1, 4)])[0]
         assert row.change == pytest.approx((twice - sums).sum() / counts.sum(), abs=1e-5)
         assert row.change_low < row.change < row.change_high
 
@@ -242,10 +235,7 @@ def test_proposals_are_the_runs_that_turn_least_and_the_blocks_that_each_do():
     assert found[1] == Proposal((2, 4), "influence", None)
     assert found[2].blocks == (3, 4)
     assert [one.blocks for one in proposals(angles, steps, 1, none)] == [(2,), (4,), (3,)]
-    assert [one.by for one in proposals(angles, steps, 5, none)] == [
-        "angle",
-        "angle",
-    ]  # the five that turn least are a run
+    assert [one.by for one in proposals(angles, steps, 5, none)] == ["angle"] * 2  # the five that turn least are a run
     by_loss = proposals(angles, steps, 2, np.array([0.1, 3.0, 4.0, 0.2, 5.0, 6.0]))
     assert by_loss == [*found, Proposal((1, 4), "loss", None)]
     assert proposals(angles, steps, 2, np.array([3.0, 0.1, 4.0, 0.2, 5.0, 6.0])) == found  # influence proposes it, too
