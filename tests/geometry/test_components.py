@@ -1,28 +1,16 @@
-"""Axes and subspaces: one by products alone against all of them, distances, and what each row does to them."""
+"""Spectra, axes and subspaces against closed forms and decompositions, and what each row does to them."""
 
 import numpy as np
 import pytest
 import torch
 from scipy.linalg import subspace_angles
 
-from reporter.geometry import components
-from reporter.geometry.components import (
-    apart,
-    coordinates,
-    first_axis,
-    fixed_random_vector,
-    largest_eigenvalue,
-    leading,
-    menger,
-    menger_by,
-    principal_axes,
-)
+from reporter.geometry import components, spectra
+from reporter.geometry.components import apart, first_axis, fixed_random_vector, leading, menger
+from reporter.geometry.ratios import log_ratios
+from reporter.geometry.spectra import RANKS, SCALES, gride_of
 
 RNG = np.random.default_rng
-
-
-def steep(rng):
-    return rng.standard_normal((500, 80)) * np.geomspace(10, 0.1, 80)
 
 
 def sinks(rng):
@@ -32,35 +20,32 @@ def sinks(rng):
     return x
 
 
-def alike(rng):
-    """No axis stands out: there is no gap that products could find in time."""
-    return np.diag(np.sqrt(np.linspace(1, 2, 800)))
+MADE = {
+    "steep": lambda rng: rng.standard_normal((500, 80)) * np.geomspace(10, 0.1, 80),
+    "sinks": sinks,
+    "alike": lambda rng: np.diag(np.sqrt(np.linspace(1, 2, 800))),  # there is no gap that products could find in time
+    "few": lambda rng: rng.standard_normal((6, 90)),
+    "one direction": lambda rng: np.outer(rng.standard_normal(50), rng.standard_normal(20)),
+    "twins": lambda rng: np.concatenate([np.eye(30) * 3, np.eye(30)[:2] * 4]),  # the largest eigenvalue is there twice
+    "one column": lambda rng: rng.standard_normal((40, 1)),
+}
 
 
-def few(rng):
-    return rng.standard_normal((6, 90))
-
-
-def one_direction(rng):
-    return np.outer(rng.standard_normal(50), rng.standard_normal(20))
-
-
-def twins(rng):
-    """The largest eigenvalue stands there twice."""
-    return np.concatenate([np.eye(30) * 3, np.eye(30)[:2] * 4])
-
-
-MADE = [steep, sinks, alike, few, one_direction, twins, lambda rng: rng.standard_normal((40, 1))]
-
-
-@pytest.mark.parametrize("make", MADE)
-def test_the_first_axis_is_that_of_all(make):
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+def test_the_first_axis_is_that_of_all_also_about_a_centre_without_a_copy(make):
     x = torch.from_numpy(make(RNG(0)))
     value, axis = first_axis(x)
     expected = torch.linalg.eigvalsh(x.T @ x)[-1]
     assert float(value) == pytest.approx(float(expected), rel=1e-12)
     assert float(axis.norm()) == pytest.approx(1, rel=1e-9)
     assert float((x @ axis).square().sum()) == pytest.approx(float(expected), rel=1e-9)
+    weights = torch.from_numpy(RNG(1).integers(0, 2, len(x)).astype(np.float64))
+    centre = weights @ x / weights.sum()
+    rows = (x - centre) * weights[:, None]
+    value, axis = first_axis(x, weights, fixed_random_vector(x.shape[1]), centre)
+    size = float((weights[:, None] * x.square()).sum())
+    assert float(value) == pytest.approx(float(torch.linalg.eigvalsh(rows.T @ rows)[-1]), rel=1e-12, abs=1e-14 * size)
+    assert float((rows @ axis).square().sum()) == pytest.approx(float(value), rel=1e-9, abs=1e-14 * size)
 
 
 def test_weights_and_a_vector_that_is_near_no_more():
@@ -77,28 +62,12 @@ def test_weights_and_a_vector_that_is_near_no_more():
     assert float(axis[20].abs()) == pytest.approx(1) and float(value) == pytest.approx(1e6)
 
 
-@pytest.mark.parametrize("make", MADE)
-def test_about_a_centre_without_a_copy(make):
-    x = torch.from_numpy(make(RNG(0)))
-    weights = torch.from_numpy(RNG(1).integers(0, 2, len(x)).astype(np.float64))
-    centre = weights @ x / weights.sum()
-    rows = (x - centre) * weights[:, None]
-    value, axis = first_axis(x, weights, fixed_random_vector(x.shape[1]), centre)
-    size = float((weights[:, None] * x.square()).sum())
-    assert float(value) == pytest.approx(float(torch.linalg.eigvalsh(rows.T @ rows)[-1]), rel=1e-12, abs=1e-14 * size)
-    assert float((rows @ axis).square().sum()) == pytest.approx(float(value), rel=1e-9, abs=1e-14 * size)
-
-
 def test_products_suffice_where_an_axis_stands_out_and_do_not_where_none_does():
-    asked = []
-
-    def found(x):
-        x = torch.from_numpy(x)
-        asked.clear()
-        return largest_eigenvalue(lambda v: asked.append(v) or (x @ v) @ x, fixed_random_vector(x.shape[1]))
-
-    assert found(steep(RNG(0))) is not None and len(asked) <= 24
-    assert found(alike(RNG(0))) is None and len(asked) == components._PRODUCTS
+    for name, most in (("steep", 24), ("alike", components._PRODUCTS)):
+        x, asked = torch.from_numpy(MADE[name](RNG(0))), []
+        product = lambda v, x=x, asked=asked: asked.append(v) or (x @ v) @ x  # noqa: E731
+        found = components.largest_eigenvalue(product, fixed_random_vector(x.shape[1]))
+        assert (found is None) == (name == "alike") and len(asked) <= most
 
 
 @pytest.mark.parametrize("rows", [30, 9])
@@ -107,17 +76,19 @@ def test_axes_and_coordinates_are_those_of_a_singular_value_decomposition(rows):
     centred = x - x.mean(axis=0)
     left, singular, right = np.linalg.svd(centred, full_matrices=False)
     told, tables = [], [torch.from_numpy(part) for part in (x[:4], x[4:])]
-    axes = principal_axes(tables, progress=lambda *of: told.append(of))
+    axes = components.principal_axes(tables, progress=lambda *of: told.append(of))
     assert axes.n == rows and axes.mean == pytest.approx(x.mean(axis=0))
     assert axes.eigenvalues == pytest.approx((singular**2 / rows)[: rows - 1], rel=1e-5, abs=1e-7)
     assert np.abs(np.sum(axes.directions * right[:3], axis=1)) == pytest.approx(1, rel=1e-5)
     assert (axes.directions[np.arange(3), np.abs(axes.directions).argmax(axis=1)] > 0).all()
     assert axes.coordinates(tables[1]) == pytest.approx(centred[4:] @ axes.directions.T, abs=1e-5)
     assert told == ([("components", 4, rows), ("components", rows, rows)] if rows > 12 else [])
-    found, expected = coordinates(x, 3), (left * singular)[:, :3]
+    found, expected = components.coordinates(x, 3), (left * singular)[:, :3]
     assert found == pytest.approx(expected * np.sign(np.sum(found * expected, axis=0)))
     assert (found[np.abs(found).argmax(axis=0), np.arange(3)] > 0).all()
-    assert (coordinates(x[:2], 3)[:, 1:] == pytest.approx(0)) and principal_axes([torch.ones(5, 3)]) is None
+    assert (components.coordinates(x[:2], 3)[:, 1:] == pytest.approx(0)) and components.principal_axes(
+        [torch.ones(5, 3)]
+    ) is None
 
 
 @pytest.mark.parametrize(("d", "k"), [(10, 3), (80, 2)])
@@ -140,4 +111,93 @@ def test_the_distance_of_leading_subspaces_and_what_a_token_does_to_it(d, k):
 def test_the_circle_through_three_points():
     assert menger(3, 4, 5) == pytest.approx(0.4)  # a right angle: the hypotenuse is its diameter
     steps = [(menger(*(np.array([3, 4, 5.5]) + h)) - menger(3, 4, 5.5)) / 1e-7 for h in 1e-7 * np.eye(3)]
-    assert menger_by(3, 4, 5.5) == pytest.approx(steps, rel=1e-4)
+    assert components.menger_by(3, 4, 5.5) == pytest.approx(steps, rel=1e-4)
+
+
+RANKS_OF = (spectra.effective_rank_of, spectra.participation_ratio_of, spectra.stable_rank_of)
+
+
+def decay(values):
+    return spectra.decay_of(values, spectra.upper_half(values, len(values)))
+
+
+def test_equal_eigenvalues_are_d_dimensions_and_one_is_one():
+    for d in (1, 2, 7, 300):
+        equal = np.full(d, 3.5)
+        assert [rank(equal) for rank in RANKS_OF] == pytest.approx([d] * 3)
+        assert d == 1 or spectra.isoscore_of(equal, d) == pytest.approx(1)
+        assert d < 6 or decay(equal) == pytest.approx(0)
+    for one in (np.array([2.0]), np.array([2.0, 0.0, 0.0])):
+        assert [rank(one) for rank in RANKS_OF] == pytest.approx([1] * 3)
+        assert spectra.isoscore_of(one, 3) == pytest.approx(0)
+    rng = np.random.default_rng(0)
+    for _ in range(50):  # and the ranks keep their order
+        found = np.sort(rng.exponential(size=20) ** rng.integers(1, 5))[::-1]
+        ranks = [rank(found) for rank in RANKS_OF]
+        assert 20 >= ranks[0] >= ranks[1] >= ranks[2] >= 1
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0, 2.5])
+@pytest.mark.parametrize("d", [6, 50, 768])
+def test_a_power_law_gives_its_exponent(alpha, d):
+    found = 7 * np.arange(1, d + 1) ** -alpha
+    assert decay(found) == pytest.approx(alpha, abs=1e-12)
+    # The lower half is not read, nor what is not there, nor what rounding leaves.
+    found[d // 2 :] = 1e-9 * found[-1]
+    half = spectra.upper_half(found, d)
+    assert decay(found) == pytest.approx(alpha, abs=1e-12)
+    assert spectra.decay_of(found[:3], half) == pytest.approx(alpha, abs=1e-12)
+    assert spectra.decay_of(found[:2], half) is None
+    rounded = np.concatenate([np.arange(1, 7) ** -2.0, [3e-11, 1e-12, 1e-12, 1e-12]])
+    assert spectra.decay_of(rounded, spectra.upper_half(rounded, 16)) == pytest.approx(2)
+
+
+def test_the_curve_is_thinned_where_it_is_long():
+    for count in (1, 511, 512, 513, 768, 4096, 16384):
+        ranks = spectra.thinned(count)
+        assert ranks[0] == 1 and ranks[-1] == count and (np.diff(ranks) > 0).all()
+        if count <= 512:
+            assert len(ranks) == count
+        else:
+            assert len(ranks) <= 257 and list(ranks[:64]) == list(range(1, 65))
+            assert (np.diff(np.log(ranks[63:])) < 0.05).all()
+
+
+NUMBERS = {
+    "top_variance_share": spectra.top_share_of,
+    "participation_ratio": spectra.participation_ratio_of,
+    "effective_rank": spectra.effective_rank_of,
+    "effective_rank_without_first": lambda values: spectra.effective_rank_of(values[1:]),
+    "decay": decay,
+    "alpha_req": lambda values: spectra.decay_of(values, spectra.tail(values)),
+}
+
+
+def test_gradients_are_the_derivatives_by_each_eigenvalue():
+    values = np.geomspace(5, 0.1, 40)
+    steps = 1e-6 * np.diag(values)
+    for name, number in NUMBERS.items():
+        expected = [(number(values + step) - number(values - step)) / (2 * step.sum()) for step in steps]
+        assert spectra.gradients(values, 40)[name] == pytest.approx(expected, abs=1e-6), name
+
+
+@pytest.mark.parametrize("n", SCALES)
+def test_hard_ratios(n):
+    """One ratio, ratios that are all but one, and ratios of every size."""
+    for logs in (np.array([0.3]), np.array([0.0, 0.0, 1e-9]), np.geomspace(1e-12, 1e6, 50)):
+        found = gride_of(logs, n)
+        assert 0 < found < np.inf
+        if n > 1:  # the slope of the likelihood changes its sign there
+
+            def slope(d, logs=logs):
+                x = np.maximum(d * logs, 1e-300)
+                return len(x) - (2 * n - 1) * x.sum() + (n - 1) * (x / -np.expm1(-x)).sum()
+
+            assert slope(found * (1 - 1e-6)) > 0 > slope(found * (1 + 1e-6))
+
+
+def test_a_scale_needs_its_neighbours():
+    for count, scales in ((3, 1), (4, 1), (5, 2), (8, 2), (9, 3), (128, 6), (129, 7), (500, 7)):
+        logs = log_ratios(torch.from_numpy(np.random.default_rng(count).standard_normal((count, 3))))
+        assert logs.shape == (count, scales) and (logs >= 0).all()
+    assert RANKS == (1, 2, 4, 8, 16, 32, 64, 128)

@@ -9,11 +9,10 @@ from scipy.stats import t
 from sklearn.metrics import silhouette_samples
 
 from reporter.app.verify.by_token import _entropies, _explained, mean_cosine
-from reporter.geometry import clouds, pairs
+from reporter.geometry import clouds, pairs, similarity
 from reporter.geometry.entropy import entropies_of
 from reporter.geometry.pairs import Rows, Top, Workspace, tiles
 from reporter.geometry.ratios import batches_of, local_dimensions
-from reporter.geometry.similarity import explained_by_first, gathered, likeness, padded
 
 RNG = np.random.default_rng
 
@@ -29,9 +28,9 @@ def test_distances_within_and_between_groups_and_silhouettes_are_those_of_scikit
         assert found.within == pytest.approx(distances[rows][others[rows]].mean())
         assert found.between == pytest.approx(distances[rows][~same[rows]].mean())
         assert found.ratio == pytest.approx(found.within / found.between)
-    (alone, _), equal = clouds.spreads(x, 0 * group), clouds.spreads(np.ones((6, 2)), np.arange(6) % 2)
-    assert (alone.silhouette, alone.between, alone.ratio) == (None, None, None)
-    assert {(one.silhouette, one.within, one.between) for one in equal} == {(None, 0, 0)}
+    (alone, _), equal = clouds.spreads(x, 0 * group), clouds.spreads(1 + 1e-7 * rng.random((6, 2)), np.arange(6) % 2)
+    assert (alone.silhouette, alone.between, alone.ratio) == (None, None, None) and alone.within > 0
+    assert {(one.silhouette, one.within, one.between, one.ratio) for one in equal} == {(None, 0, 0, None)}
 
 
 @pytest.mark.parametrize("n", [8, 11, 600])
@@ -146,25 +145,24 @@ def weighted(x, weights):
     """Return the three shares of one axis of rows that count so often."""
     mean = weights @ x / weights.sum()
     total = (x - mean).T * weights @ (x - mean)
-    axis = np.linalg.eigh(x.T * weights @ x)[1][:, -1]
-    squares = np.linalg.eigvalsh(x.T * weights @ x)
-    return np.array([squares[-1] / squares.sum(), np.linalg.eigvalsh(total)[-1] / total.trace(),
-                     axis @ total @ axis / total.trace()])  # fmt: skip
+    squares, axes = np.linalg.eigh(x.T * weights @ x)
+    published, truncated = np.linalg.eigvalsh(total)[-1], axes[:, -1] @ total @ axes[:, -1]
+    return np.array([squares[-1] / squares.sum(), *(np.array([published, truncated]) / total.trace())])
 
 
 def test_the_likeness_of_types_and_what_each_occurrence_adds():
     sizes, d = (7, 2, 12, 5), 6
     states = RNG(0).standard_normal((sum(sizes), d)) * np.geomspace(3, 0.3, d) + 1
     states[10] = 0  # one of the third type, which has no cosine
-    x = gathered(torch.from_numpy(states), padded(sizes, max(sizes)))
-    found, (shares, added) = likeness(x, torch.tensor(sizes)), explained_by_first(x)
+    x = similarity.gathered(torch.from_numpy(states), similarity.padded(sizes, max(sizes)))
+    found, (shares, added) = similarity.likeness(x, torch.tensor(sizes)), similarity.explained_by_first(x)
     for index, rows in enumerate(np.split(np.arange(len(states)), np.cumsum(sizes)[:-1])):
         own, m, of_mean = states[rows], len(rows), (len(rows) / (len(rows) - 1)) ** 0.5
         numbers = [float(of[index]) for of in (found.explained, found.published, found.truncated)]
         assert numbers == pytest.approx(_explained(own), rel=1e-9)
         assert float(found.similarity[index]) == pytest.approx(mean_cosine(own), rel=1e-9)
-        derivatives = np.array([(weighted(own, 1 + 1e-6 * one) - weighted(own, 1 - 1e-6 * one)) / 2e-6
-                                for one in np.eye(m)])  # fmt: skip
+        steps = 1e-6 * np.eye(m)
+        derivatives = np.array([(weighted(own, 1 + step) - weighted(own, 1 - step)) / 2e-6 for step in steps])
         assert found.added[1:, index, :m].T.numpy() == pytest.approx(derivatives * of_mean, abs=1e-6)
         assert float(shares[index]) == pytest.approx(numbers[0])
         n = int((np.linalg.norm(own, axis=1) > 0).sum())
@@ -182,15 +180,12 @@ def test_half_samples_read_what_their_states_alone_do():
     (batch,) = batches_of(torch.from_numpy(x), torch.from_numpy(held), [slice(None)], 0.3)
     (least,) = batches_of(torch.from_numpy(x[:10]), torch.ones(1, 10, dtype=torch.bool), [slice(None)], 0.3)
     assert least.halves["twonn"] == pytest.approx(dimension.twonn(x[:10], 0.3))
-    for half, inside in enumerate(held):
-        own = x[inside]
+    for half, own in enumerate(x[inside] for inside in held):
         expected = {"twonn": dimension.twonn(own, 0.3), "twonn_published": dimension.twonn(own, 0.8)}
         expected |= {"twonn_ml": dimension.twonn_ml(own)}
-        scales = [n for n in (1, 2, 4, 8) if 2 * n < len(own)]
-        expected |= {f"gride_{n}": dimension.gride(own, n) for n in scales}
-        for name, value in expected.items():
-            expected_here = pytest.approx(np.nan if half == 3 else value, rel=1e-5, nan_ok=True)
-            assert batch.halves[name][half] == expected_here, (half, name)
+        expected |= {f"gride_{n}": dimension.gride(own, n) for n in (1, 2, 4, 8) if 2 * n < len(own)}
+        found = {name: batch.halves[name][half] for name in expected}
+        assert found == pytest.approx(dict.fromkeys(expected, np.nan) if half == 3 else expected, rel=1e-5, nan_ok=True)
 
 
 def test_dimensions_around_states_with_and_without_a_group():

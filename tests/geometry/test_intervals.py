@@ -6,26 +6,8 @@ from oracles import influence
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.tokens import all_tokens
 
-from reporter.geometry.intervals import (
-    Error,
-    below,
-    error_over_texts,
-    errors_apart,
-    half_sample_interval,
-    interval,
-    jackknife_interval,
-    of_units,
-    percentile_interval,
-    quantile,
-    reciprocal,
-    share_interval,
-    simultaneous_intervals,
-    student_interval,
-    text_error,
-    text_errors,
-    wilson,
-    without_t,
-)
+from reporter.geometry import intervals
+from reporter.geometry.intervals import Error, error_over_texts, errors_apart, interval, quantile
 
 METRICS = ("anisotropy", "spectrum", "variance", "outliers")
 READ = ("moments", "gram", "tokens", "type_moments", "activations", "sink_tokens", "norm_ratios")
@@ -43,16 +25,15 @@ def test_the_error_is_that_of_texts_drawn_again(observe, values, texts):
     found = values(model, observables, len(texts), "words", METRICS)
     drawn = [influence.drawn_again(tokens.states[layer], tokens.ids, tokens.texts, 150) for layer in range(2)]
     for layer in range(2):
-        expected = {name: of.std() for name, of in drawn[layer].items()}
         whole = influence.numbers(tokens.states[layer], tokens.ids, np.ones(len(tokens.ids), dtype=int))
-        for name, sd in expected.items():
+        for name, of in drawn[layer].items():
             value = found[name, layer]
             assert value.value == pytest.approx(whole[name], rel=1e-3), (name, layer)
             # Half of 95 % is 1.97 deviations for this many texts, a little more where few of them decide.
-            assert (value.ci_high - value.ci_low) / 2 / 1.99 == pytest.approx(sd, rel=0.15), (name, layer)
+            assert (value.ci_high - value.ci_low) / 2 / 1.99 == pytest.approx(of.std(), rel=0.15), (name, layer)
             assert value.ci_low < value.value < value.ci_high
     # Layers are told apart by the error of their difference, of the same draws of texts.
-    paired = {name for name in expected if found[name, 0].spread is not None}
+    paired = {name for name in whole if found[name, 0].spread is not None}
     assert {"anisotropy.mean_cosine", "spectrum.effective_rank", "variance.within_share"} < paired
     # Which three dimensions are the largest changes from draw to draw: an influence does not know it.
     assert "outliers.top3_cosine_share" not in paired
@@ -101,15 +82,11 @@ def test_duplicates_add_nothing(observe, values, texts):
     for corpus in (texts, FakeTexts([*texts, *texts, *texts])):
         observables, counts = observe(model, corpus, names=READ, sites=())
         found.append(values(model, observables, counts.distinct_texts, "words", METRICS))
-    checked = 0
-    for key, once in found[0].items():
-        # The mean cosines of samples and the types that are kept hang on the number of tokens.
-        if once.ci_low is not None and key[0] in ("anisotropy.mean_cosine", "spectrum.effective_rank"):
-            ends = found[1][key].ci_low, found[1][key].ci_high
-            # Not all tokens of the three copies are sampled.
-            assert ends == pytest.approx((once.ci_low, once.ci_high), abs=0.25 * (once.ci_high - once.ci_low)), key
-            checked += 1
-    assert checked == 4
+    # The mean cosines of samples and the types that are kept hang on the number of tokens.
+    for key in ((name, layer) for name in ("anisotropy.mean_cosine", "spectrum.effective_rank") for layer in (0, 1)):
+        once, thrice = ((of[key].ci_low, of[key].ci_high) for of in found)
+        # Not all tokens of the three copies are sampled.
+        assert thrice == pytest.approx(once, abs=0.25 * (once[1] - once[0])), key
 
 
 def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch):
@@ -118,17 +95,15 @@ def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch):
     model = FakeModel(layers=1, width=8, sinks=False, special=False)
     found = {f"variance.{of}": [] for of in ("total", "between_share", "norm_of_mean", "mean_square_norm")}
     found["anisotropy.top_variance_share_batch"] = []
-    names, of_batches = ("moments", "gram", "tokens", "type_moments"), {"sample": 64, "batches": 4}
     for seed in range(40):
         texts = FakeTexts(dict.fromkeys(made_up_texts(80, seed=seed, shortest=4, longest=12, words=400)))
-        observables, _ = observe(model, texts, names=names, sites=(), seed=seed)
-        metrics = ["anisotropy", "variance"]
-        of_corpus = values(model, observables, len(texts), "words", metrics, seed=seed, anisotropy=of_batches)
+        observables, _ = observe(model, texts, names=READ[:4], sites=(), seed=seed)
+        arguments = {"metrics": ["anisotropy", "variance"], "seed": seed, "anisotropy": {"sample": 64, "batches": 4}}
+        of_corpus = values(model, observables, len(texts), **arguments)
         for name, rows in found.items():
-            value = of_corpus[name, 1]
-            rows.append((value.value, value.ci_low, value.ci_high))
+            rows.append(of_corpus[name, 1])
     for name, rows in found.items():
-        value, low, high = np.transpose(rows)
+        value, low, high = np.transpose([(row.value, row.ci_low, row.ci_high) for row in rows])
         covered = ((low <= value.mean()) & (value.mean() <= high)).mean()
         assert covered >= 0.87, name
         assert 0.85 < np.mean(high - low) / 2 / (1.99 * value.std()) < 1.35, name
@@ -139,6 +114,8 @@ def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch):
     [(0.999, "logit", (0, 1)), (1e-4, "log", (0, np.inf)), (-0.99, "fisher", (-1, 1)), (0.1, "plain", (0, np.inf))],
 )
 def test_intervals_keep_their_bounds(value, scale, bounds):
+    for end, bound in enumerate(bounds):
+        assert np.isinf(bound) or interval(float(bound), Error(0.1, 10), scale, bounds)[end] == bound
     for sd in (1e-6, 0.01, 1.0, 1e6):
         low, high = interval(value, Error(sd, 10), scale, bounds)
         assert bounds[0] <= low <= value <= high <= bounds[1]
@@ -148,34 +125,26 @@ def test_intervals_keep_their_bounds(value, scale, bounds):
     assert interval(value, None, scale, bounds) == (None, None)
 
 
-def test_intervals_of_bounds_themselves_and_of_reciprocals():
-    assert interval(1.0, Error(0.1, 10), "logit", (0, 1))[1] == 1
-    assert interval(0.0, Error(0.1, 10), "log", (0, np.inf))[0] == 0
-    assert interval(1.0, Error(0.1, 10), "fisher", (-1, 1))[1] == 1
-    assert reciprocal((0.25, 0.5)) == (2.0, 4.0)
-
-
-@pytest.mark.parametrize(("right", "n"), [(0, 10), (7, 10), (10, 10), (333, 1000)])
-def test_wilson_solves_its_equation(right, n):
+def test_wilson_solves_its_equation():
     """The ends are the shares p at which (share − p)² = z²·p(1 − p)/n."""
-    share, ends = right / n, wilson(right, n)
-    roots = np.roots([1 + 1.959963984540054**2 / n, -(2 * share + 1.959963984540054**2 / n), share**2])
-    assert ends == pytest.approx(sorted(roots.real), abs=1e-9) and ends[0] <= share <= ends[1]
+    for right, n in ((0, 10), (7, 10), (10, 10), (333, 1000)):
+        share, ends, z2 = right / n, intervals.wilson(right, n), 1.959963984540054**2
+        roots = np.roots([1 + z2 / n, -(2 * share + z2 / n), share**2])
+        assert ends == pytest.approx(sorted(roots.real), abs=1e-9) and ends[0] <= share <= ends[1]
 
 
 def test_quantiles_and_tails_are_of_one_distribution():
-    assert quantile(0.975) == pytest.approx(1.959964, abs=1e-6) and quantile(0.975, 4) == pytest.approx(
-        2.776445, abs=1e-6
-    )
+    assert (quantile(0.975), quantile(0.975, 4)) == pytest.approx((1.959964, 2.776445), abs=1e-6)
+    assert intervals.reciprocal((0.25, 0.5)) == (2.0, 4.0)
     for df in (1.0, 7.5, np.inf):
-        assert below(quantile(0.9, df), df) == pytest.approx(0.9, abs=1e-12)
-    assert text_error(1.0, 1.0 - 1.959964, 1.1) == pytest.approx(1, rel=1e-6)
-    assert text_error(1.0, None, None) is None
+        assert intervals.below(quantile(0.9, df), df) == pytest.approx(0.9, abs=1e-12)
+    assert intervals.text_error(1.0, 1.0 - 1.959964, 1.1) == pytest.approx(1, rel=1e-6)
+    assert intervals.text_error(1.0, None, None) is None
     # Of 16 texts Student's t is taken off again, since a test applies it; what is left is widened for skewness.
     half = quantile(0.975, 15)
-    assert text_error(0.5, 0.5 - half, 0.5, 16, (0, 1)) == pytest.approx(1 + 1.5 / 4)
-    assert text_errors(0.5, 0.5 - half, 0.5, 16, (0, 1)) == pytest.approx((1 + 1.5 / 4, 0))
-    assert without_t(np.array([half]), 15) == pytest.approx(1.959964)
+    assert intervals.text_error(0.5, 0.5 - half, 0.5, 16, (0, 1)) == pytest.approx(1 + 1.5 / 4)
+    assert intervals.text_errors(0.5, 0.5 - half, 0.5, 16, (0, 1)) == pytest.approx((1 + 1.5 / 4, 0))
+    assert intervals.without_t(np.array([half]), 15) == pytest.approx(1.959964)
 
 
 def test_percentile_intervals_need_texts_and_half_of_the_replicates():
@@ -186,56 +155,62 @@ def test_percentile_intervals_need_texts_and_half_of_the_replicates():
         (np.arange(1001.0), 10**6, pytest.approx((25, 975), abs=0.01)),
         (np.arange(1001.0), 10, pytest.approx((8.56, 991.44), abs=0.01)),  # Φ(−2.262·√(10/9)) = 0.00856
     ):
-        assert percentile_interval(np.array(replicates), texts) == ends
+        assert intervals.percentile_interval(np.array(replicates), texts) == ends
 
 
 def test_intervals_that_hold_at_once_reach_as_far_as_the_largest_of_all_deviations():
     draws = np.random.default_rng(0).standard_normal((40_000, 3)) * [1, 2, 0.1] + [5, 6, 7]
-    found = np.array(simultaneous_intervals(np.array([5.0, 6, 7]), draws, 10**6))
+    found = np.array(intervals.simultaneous_intervals(np.array([5.0, 6, 7]), draws, 10**6))
     half = quantile((1 + 0.95 ** (1 / 3)) / 2) * np.array([1, 2, 0.1])  # of three independent numbers
     assert found == pytest.approx(np.array([[5, 5], [6, 6], [7, 7]]) + half[:, None] * [-1, 1], rel=0.01)
-    few = np.array(simultaneous_intervals(np.array([5.0, 6, 7]), draws, 10))
+    few = np.array(intervals.simultaneous_intervals(np.array([5.0, 6, 7]), draws, 10))
     wider = quantile(0.975, 9) * (10 / 9) ** 0.5 / quantile(0.975)
     assert np.diff(few) == pytest.approx(wider * np.diff(found), rel=1e-4)
     draws[: len(draws) // 2 + 1, 1] = np.nan
-    assert simultaneous_intervals(np.ones(3), draws, 10) == [(None, None)] * 3
+    assert intervals.simultaneous_intervals(np.ones(3), draws, 10) == [(None, None)] * 3
 
 
 def test_a_jackknife_is_students_on_its_scale():
     without = np.array([1.9, 2.0, 2.2, 2.1, 2.05])
     half = quantile(0.975, 4) * (4 * np.log(without).var()) ** 0.5
-    assert jackknife_interval(2.0, without, "log") == pytest.approx((2 / np.exp(half), 2 * np.exp(half)))
+    assert intervals.jackknife_interval(2.0, without, "log") == pytest.approx((2 / np.exp(half), 2 * np.exp(half)))
     z = np.arctanh(without / 4)
     ends = np.tanh(np.arctanh(0.5) + np.array([-1, 1]) * quantile(0.975, 4) * (4 * z.var()) ** 0.5)
-    assert jackknife_interval(0.5, without / 4) == pytest.approx(ends)
-    assert jackknife_interval(1.0, np.ones(10)) == pytest.approx((1, 1), abs=2e-6)
-    assert jackknife_interval(0.5, without[:4] / 4) == (None, None)
-    assert jackknife_interval(0.5, np.array([0.5] * 9 + [np.nan])) == (None, None)
+    assert intervals.jackknife_interval(0.5, without / 4) == pytest.approx(ends)
+    assert intervals.jackknife_interval(1.0, np.ones(10)) == pytest.approx((1, 1), abs=2e-6)
+    assert intervals.jackknife_interval(0.5, without[:4] / 4) == (None, None)
+    assert intervals.jackknife_interval(0.5, np.array([0.5] * 9 + [np.nan])) == (None, None)
 
 
 def test_a_share_of_clusters_is_worth_as_many_texts_as_clusters_vary():
     rng = np.random.default_rng(0)
     right = rng.random(60) < 0.7
-    assert share_interval(right, None) == share_interval(right, np.arange(60)) == wilson(int(right.sum()), 60)
+    assert (
+        intervals.share_interval(right, None)
+        == intervals.share_interval(right, np.arange(60))
+        == intervals.wilson(int(right.sum()), 60)
+    )
     copies, units = np.repeat(right, 5), np.repeat(np.arange(60), 5)  # five texts that always share an outcome
     ratio = quantile(0.975, 59) / quantile(0.975)  # t instead of z, and classifiers that share training texts
     z2, share = 1.2 * quantile(0.975) ** 2 * ratio**2 / 59, right.mean()
     middle, half = (share + z2 / 2) / (1 + z2), (z2 * share * (1 - share) + z2**2 / 4) ** 0.5 / (1 + z2)
-    assert share_interval(copies, units) == pytest.approx((middle - half, middle + half))
-    low, high = share_interval(np.ones(50, bool), np.repeat(np.arange(10), 5))
-    assert high == pytest.approx(1) and low == pytest.approx(wilson(10, 10)[0])
+    assert intervals.share_interval(copies, units) == pytest.approx((middle - half, middle + half))
+    low, high = intervals.share_interval(np.ones(50, bool), np.repeat(np.arange(10), 5))
+    assert high == pytest.approx(1) and low == pytest.approx(intervals.wilson(10, 10)[0])
     values = rng.standard_normal((60, 2))
-    assert of_units(values, np.arange(60)) is values
-    pseudo = of_units(np.repeat(values[:, 0], 3), np.repeat(np.arange(60), 3))
-    assert student_interval(pseudo) == pytest.approx(student_interval(values[:, 0]))
-    mean, low, high = student_interval(values[:, 0])
+    assert intervals.of_units(values, np.arange(60)) is values
+    pseudo = intervals.of_units(np.repeat(values[:, 0], 3), np.repeat(np.arange(60), 3))
+    assert intervals.student_interval(pseudo) == pytest.approx(intervals.student_interval(values[:, 0]))
+    mean, low, high = intervals.student_interval(values[:, 0])
     assert (mean, high - mean) == pytest.approx((mean, quantile(0.975, 59) * values[:, 0].std(ddof=1) / 60**0.5))
 
 
 def test_the_interval_of_half_samples_is_their_spread_and_needs_texts_and_half_of_them():
     halves = np.array([*[0.2, 0.4] * 50, *[np.nan] * 100])
     half = 0.1 * quantile(0.975, 100)  # Student's, which is wider here than what so many texts ask for
-    assert half_sample_interval(0.5, halves, 10**6) == pytest.approx((0.5 - half, 0.5 + half))
-    assert half_sample_interval(0.95, halves, 10**6, (0.8, 1.0)) == (0.8, 1.0)
-    assert half_sample_interval(0.5, halves[1:], 10**6) == (None, None)
-    assert half_sample_interval(0.5, halves, 4) == (None, None) != half_sample_interval(0.5, halves, 5)
+    assert intervals.half_sample_interval(0.5, halves, 10**6) == pytest.approx((0.5 - half, 0.5 + half))
+    assert intervals.half_sample_interval(0.95, halves, 10**6, (0.8, 1.0)) == (0.8, 1.0)
+    assert intervals.half_sample_interval(0.5, halves[1:], 10**6) == (None, None)
+    assert (
+        intervals.half_sample_interval(0.5, halves, 4) == (None, None) != intervals.half_sample_interval(0.5, halves, 5)
+    )

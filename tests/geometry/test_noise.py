@@ -6,6 +6,7 @@ from numpy.linalg import norm
 from oracles.dimension import gride, twonn, twonn_ml
 from scipy.linalg import subspace_angles
 
+from reporter.app.verify.by_map import explained
 from reporter.app.verify.by_token import cosines, mean_cosine
 from reporter.geometry import noise
 from reporter.metrics import intrinsic_dimension
@@ -35,15 +36,12 @@ def test_the_whole_spectrum(n, d):
             assert_same_mean(*shares)
 
 
-@pytest.mark.parametrize(("n", "d"), [(300, 10), (3, 10), (5000, 6), (2, 1)])
-def test_mean_cosine(n, d):
-    rng = np.random.default_rng(9)
-    direct = [mean_cosine(rng.standard_normal((n, d))) for _ in range(12 if n > 1000 else 200)]
-    assert_same_mean([noise.mean_cosine(n, d, seed) for seed in range(200)], direct)
-
-
-def test_the_limit_for_many_vectors_meets_the_exact_draw():
-    """Either side of 4096 vectors, where one gives way to the other."""
+def test_mean_cosine():
+    for n, d in ((300, 10), (3, 10), (5000, 6), (2, 1)):
+        rng = np.random.default_rng(9)
+        direct = [mean_cosine(rng.standard_normal((n, d))) for _ in range(12 if n > 1000 else 200)]
+        assert_same_mean([noise.mean_cosine(n, d, seed) for seed in range(200)], direct)
+    # Either side of 4096 vectors, where the limit for many gives way to the exact draw.
     assert_same_mean(*([noise.mean_cosine(n, 5, seed) for seed in range(300)] for n in (4096, 4097)))
 
 
@@ -57,11 +55,6 @@ def test_pair_cosine_and_step_angle(d):
     # Seeds three apart: a floor draws its three states with the seeds s, s + 1, s + 2.
     assert_same_mean([noise.step_angle(n, d, 3 * seed) for seed in range(60)], direct)
     assert d < 300 or noise.step_angle(10_000, d, 0) == pytest.approx(2 * np.pi / 3, abs=0.01)
-
-
-def r_squared(x, y):
-    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
-    return 1 - np.square(y - x @ np.linalg.lstsq(x, y, rcond=None)[0]).sum() / np.square(y).sum()
 
 
 def path(h):
@@ -82,7 +75,7 @@ def paths(x):
 
 
 FLOORS = {  # what is drawn from a distribution, and the same of one draw of states
-    "linear fit": (lambda seed: noise.linear_fit(30, 7, 4, seed), lambda x: r_squared(x[:30, :7], x[:30, 7:11])),
+    "linear fit": (lambda seed: noise.linear_fit(30, 7, 4, seed), lambda x: explained(*[x[:30, :7], x[:30, 7:11]] * 2)),
     "between": (lambda seed: noise.between_share(40, 6, 3, seed), lambda x: between(x[:40, :3], np.arange(40) % 6)),
     "types": (
         lambda seed: noise.self_similarity((5, 9, 3), 12, seed),
@@ -97,11 +90,9 @@ FLOORS = {  # what is drawn from a distribution, and the same of one draw of sta
 @pytest.mark.parametrize("name", FLOORS)
 def test_what_is_drawn_from_a_distribution_has_the_mean_of_states(name):
     fast, direct = FLOORS[name]
-    states = np.random.default_rng(9).standard_normal((300, 60, 12))
-    drawn = [direct(x) for x in states]
+    drawn = [direct(x) for x in np.random.default_rng(9).standard_normal((300, 60, 12))]
     found = [fast(seed) for seed in range(300)]
-    error = np.hypot(np.std(found), np.std(drawn)) / 300**0.5
-    assert abs(np.mean(found) - np.mean(drawn)) < 4 * error
+    assert abs(np.mean(found) - np.mean(drawn)) < 4 * np.hypot(np.std(found), np.std(drawn)) / 300**0.5
     if name not in ("turns", "ends", "subspaces"):  # these are means over many draws
         assert np.std(found) == pytest.approx(np.std(drawn), rel=0.2)
 
@@ -121,11 +112,10 @@ def test_dimension():
     rng = np.random.default_rng(9)
     direct = [rng.standard_normal((150, 12)) for _ in range(20)]
     found = [intrinsic_dimension._floors_at(150, 12, seed, 0.3) for seed in range(20)]
-    assert_same_mean([f["twonn"] for f in found], [twonn(x, 0.3) for x in direct])
-    assert_same_mean([f["twonn_published"] for f in found], [twonn(x, 0.8) for x in direct])
-    assert_same_mean([f["twonn_ml"] for f in found], [twonn_ml(x) for x in direct])
-    for scale in (1, 8, 64):
-        assert_same_mean([f[f"gride_{scale}"] for f in found], [gride(x, scale) for x in direct])
+    numbers = {"twonn": lambda x: twonn(x, 0.3), "twonn_published": lambda x: twonn(x, 0.8), "twonn_ml": twonn_ml}
+    numbers |= {f"gride_{scale}": lambda x, scale=scale: gride(x, scale) for scale in (1, 8, 64)}
+    for name, number in numbers.items():
+        assert_same_mean([of[name] for of in found], [number(x) for x in direct])
     assert "gride_64" not in intrinsic_dimension._floors_at(128, 12, 0, 0.1)
 
 
