@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from reporter.core.errors import ReporterError
-from reporter.metrics._items import stream
 from reporter.metrics.analysis import analyses
 from reporter.metrics.groups import Groups, GroupSpread, alphabet_of, random_characters, random_words
 from reporter.runs.studies import offer
@@ -92,9 +91,3 @@ def test_random_characters_keep_length_and_spaces_and_random_words_their_number(
     found = random_words(["one two  three", "four"], ["cat", "dog", "owl"], rng)
     assert [len(text.split()) for text in found] == [3, 1]
     assert {word for text in found for word in text.split()} <= {"cat", "dog", "owl"}
-
-
-def test_streams_are_apart_and_stay():
-    draws = {what: stream(0, *what).integers(0, 2**62) for what in [("a",), ("a", 1), ("b",), ("a", 2)]}
-    assert len(set(draws.values())) == 4
-    assert stream(0, "a").integers(0, 2**62) == draws["a",] != stream(1, "a").integers(0, 2**62)

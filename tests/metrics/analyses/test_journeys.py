@@ -21,11 +21,9 @@ JOURNEYS = analyses()["journeys"]
 
 TEXTS = ("The cat that dogs chase sleeps.", "A mouse runs while birds sing")
 VOCABULARY = 300  # rows, most of which no token has
-ADDED = {
-    "bert": ("embeddings.position_embeddings", 0),
-    "roberta": ("embeddings.position_embeddings", 2),
-    "gpt2": ("wpe", 0),
-}
+ADDED = {"bert": ("embeddings.position_embeddings", 0), "gpt2": ("wpe", 0)}
+ADDED["roberta"] = "embeddings.position_embeddings", 2
+STATE = ("cosine", "distance", "rank_cosine", "rank_distance", "turnover_cosine", "turnover_distance")
 
 
 @pytest.fixture
@@ -80,35 +78,28 @@ def test_against_the_models_own_states_and_brute_force(name, norm, sized):
     }  # fmt: skip
     steps = {(s.positions, s.text, s.position, s.place): s for s in found[JourneyStep]}
     assert len(steps) == len(found[JourneyStep])
-    nearest = {}
+    nearest, seen = {}, 0
     for n in found[Neighbour]:
         nearest.setdefault((n.positions, n.text, n.position, n.place, n.measure), []).append(n)
-    seen = 0
     for text, raw in enumerate(TEXTS):
         ids, states, closed, table, positions = own_states(name, sized(name), raw)
         for variant in ["without"] + ["with"] * (name in ADDED):
             for position, token_id in enumerate(ids.tolist()):
                 vectors = table + (positions[position] if variant == "with" else 0)
                 compared = closed if closes and variant == "without" else states
-                of = {
-                    p: brute_force(x[position][None], vectors, ids[position : position + 1], 100)
-                    for p, x in compared.items()
-                }
+                own = ids[position : position + 1]
+                of = {p: brute_force(x[position][None], vectors, own, 100) for p, x in compared.items()}
                 for place, x in states.items():
                     step, expected = steps[variant, text, position, place], of[place]
                     seen += 1
                     assert step.token_id == token_id and step.followed
                     zero = not vectors[token_id].any()  # BERT's vector for padding, which is the first token here
-                    if zero:
-                        assert step.cosine is step.rank_cosine is None
-                    else:
-                        assert step.cosine == pytest.approx(expected["cosine"][0], abs=1e-5)
+                    assert step.cosine == (None if zero else pytest.approx(expected["cosine"][0], abs=1e-5))
                     assert step.distance == pytest.approx(expected["distance"][0], rel=1e-5, abs=1e-5)
                     assert step.norm == pytest.approx(np.linalg.norm(x[position]), rel=1e-5)
                     before = place_before(place)
                     after = next((p for p in states if place_before(p) == place), None)
-                    if before is None:
-                        assert step.turnover_cosine is None
+                    assert (before is None) == (step.turnover_cosine is None)
                     if after is None:
                         assert step.step_length is step.step_cosine is None
                     else:  # stored where the step begins, as motion stores it
@@ -116,8 +107,8 @@ def test_against_the_models_own_states_and_brute_force(name, norm, sized):
                         assert step.step_length == pytest.approx(np.linalg.norm(x[position] - y), rel=1e-4, abs=1e-5)
                         assert step.step_cosine == pytest.approx(cosine(x[position], y), abs=1e-5)
                     for measure in ("cosine", "distance"):
-                        if not (zero and measure == "cosine"):
-                            assert getattr(step, f"rank_{measure}") == expected[f"rank_{measure}"][0]
+                        rank = None if zero and measure == "cosine" else expected[f"rank_{measure}"][0]
+                        assert getattr(step, f"rank_{measure}") == rank
                         ids_here = expected[f"nearest_{measure}"][0]
                         listed = nearest[variant, text, position, place, measure]
                         assert [n.neighbour_id for n in listed] == ids_here[:7].tolist()
@@ -131,12 +122,10 @@ def test_against_the_models_own_states_and_brute_force(name, norm, sized):
                             assert getattr(step, f"turnover_{measure}") == pytest.approx(len(new) / 100)
     assert seen == len(steps)
     values = {value.statistic: value for value in found[Value]}
+    with_positions = values["vocabulary_with_positions"]
     assert values["vocabulary"].value == VOCABULARY
-    if name in ADDED:
-        assert values["vocabulary_with_positions"].value == VOCABULARY
-    else:
-        assert values["vocabulary_with_positions"].value is None
-        assert "adds no position vectors" in values["vocabulary_with_positions"].reason
+    assert with_positions.value == (VOCABULARY if name in ADDED else None)
+    assert name in ADDED or "adds no position vectors" in with_positions.reason
 
 
 def test_vectors_that_the_model_multiplies_are_compared_as_they_are_stored(sized):
@@ -154,33 +143,23 @@ def test_neighbours_of_followed_tokens_alone(sized):
     assert {s.token for s in found[JourneyStep] if s.special} == {"<s>", "</s>"}
     assert {n.positions for n in found[Neighbour]} == {"without"}
     assert any(n.neighbour is None for n in found[Neighbour])  # rows that no token has are vectors, too
-    assert {(p.projection, p.place.site) for p in found[Point]} == {
-        (name, site) for name in ("pca-joint", "pca-joint-without-last") for site in ("embedding", "block")
-    }
-    assert {p.place.layer for p in found[Point] if p.projection == "pca-joint-without-last"} == {0, 1, 2}
-    with pytest.raises(ReporterError, match="follow: 'dog' is not a token of the text; the tokens are"):
-        journey(sized("bert"), text=TEXTS[0], follow=["dog"])
     assert not journey(sized("bert"), text=TEXTS[0])[TokenPair]
 
 
 def test_tokens_of_another_width_than_the_states(sized):
     found = journey(sized("albert"), text=TEXTS[0], positions=True)
-    (one, two) = found[Value]
-    assert one.value is two.value is None
-    assert one.reason == "its token vectors have 16 dimensions, its states 32, so they cannot be compared"
+    reason = "its token vectors have 16 dimensions, its states 32, so they cannot be compared"
+    assert [value.value for value in found[Value]] == [None, None] and found[Value][0].reason == reason
     assert not found[Neighbour] and found[Point]
-    for step in found[JourneyStep]:
-        assert step.cosine is step.distance is step.rank_cosine is step.rank_distance is step.turnover_cosine is None
-        assert step.norm > 0
-    places = {s.place for s in found[JourneyStep]}
+    assert {getattr(step, name) for step in found[JourneyStep] for name in STATE} == {None}
+    places = {s.place for s in found[JourneyStep] if s.norm > 0}
     last = {place for place in places if all(place_before(other) != place for other in places)}
     assert {s.place for s in found[JourneyStep] if s.step_length is None} == last
 
 
 def test_states_that_are_projected_back_to_the_tokens_width(sized):
     found = journey(sized("opt, projected"), text=TEXTS[0], positions=True, top=2)
-    # What closes the model projects any state back.
-    assert {s.place for s in found[JourneyStep] if s.rank_cosine is not None} == {s.place for s in found[JourneyStep]}
+    assert None not in {s.rank_cosine for s in found[JourneyStep]}  # what closes the model projects any state back
     found = journey(sized("opt, projected"), text=TEXTS[0], positions=True, top=2, norm="none")
     assert {s.place.site for s in found[JourneyStep] if s.rank_cosine is not None} == {"final"}
     assert {s.step_length for s in found[JourneyStep] if s.place == Place("block", 3)} == {None}  # of another width
@@ -190,10 +169,13 @@ def test_states_that_are_projected_back_to_the_tokens_width(sized):
     assert "position vectors have 32 dimensions, its token vectors 16" in reasons["vocabulary_with_positions"]
 
 
-def test_a_norm_that_a_model_has_not_is_refused(sized):
+def test_a_norm_that_a_model_has_not_and_a_token_that_is_cut_off_are_refused(sized):
     with pytest.raises(ReporterError, match="no final norm"):
         journey(sized("bert"), text=TEXTS[0], norm="closing")
-    assert {s.norm_before for s in journey(sized("bert"), text=TEXTS[0])[JourneyStep]} == {"none"}
+    text = " ".join(["cat"] * 100)
+    assert max(s.position for s in journey(sized("roberta"), text=text, positions=True)[JourneyStep]) == 37
+    with pytest.raises(ReporterError, match="'mouse' is not a token of the text"):
+        journey(sized("roberta"), text=f"{text} mouse", follow=["mouse"])
 
 
 def test_a_vocabulary_of_100_has_no_turnover(tmp_path):
@@ -223,27 +205,19 @@ def test_hostile_tokens_pass_through(tmp_path):
     assert [p.label for p in found[Point][: len(HOSTILE)]] == shown
 
 
-def test_a_long_journey_through_a_short_model(sized):
-    text = " ".join(["cat"] * 100)
-    found = journey(sized("roberta"), text=text, positions=True)
-    assert max(s.position for s in found[JourneyStep]) == 37
-    with pytest.raises(ReporterError, match="'mouse' is not a token of the text"):
-        journey(sized("roberta"), text=f"{text} mouse", follow=["mouse"])
-
-
 def test_two_followed_tokens_beside_each_other_against_brute_force(sized):
     texts = ["the cat sees birds", "birds sing"]
     found = journey(sized("gpt2"), texts=texts, follow=["birds", "cat"])
     states = [own_states("gpt2", sized("gpt2"), text) for text in texts]
     pairs = {(p.text_a, p.position_a, p.text_b, p.position_b, p.place): p for p in found[TokenPair]}
-    followed = sorted({(s.text, s.position) for s in found[JourneyStep] if s.followed})
+    followed = {(s.text, s.position) for s in found[JourneyStep] if s.followed}
+    special = {(s.text, s.position) for s in found[JourneyStep] if s.special}
     assert len(followed) == 3 and len(pairs) == len(found[TokenPair]) == 3 * len(states[0][1])
     for (text_a, at_a, text_b, at_b, place), pair in pairs.items():
-        assert (text_a, at_a) in followed and (text_b, at_b) in followed and (text_a, at_a) < (text_b, at_b)
+        assert {(text_a, at_a), (text_b, at_b)} <= followed and (text_a, at_a) < (text_b, at_b)
         x, y = states[text_a][1][place][at_a], states[text_b][1][place][at_b]
         assert pair.cosine == pytest.approx(cosine(x, y), abs=1e-5)
         assert pair.distance == pytest.approx(np.linalg.norm(x - y), rel=1e-4, abs=1e-5)
-        special = {(s.text, s.position) for s in found[JourneyStep] if s.special}
         rows = [x for i, of in enumerate(states) for at, x in enumerate(of[1][place]) if (i, at) not in special]
         assert pair.mean_cosine == pytest.approx(np.mean([cosine(x, y) for x, y in combinations(rows, 2)]), abs=1e-5)
     assert [p for p in found[TokenPair] if p.token_a == p.token_b and p.place.site == "embedding"], "two birds"

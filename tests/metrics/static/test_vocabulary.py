@@ -1,13 +1,9 @@
 """Tokens of each kind of tokenizer, told apart by their own marks."""
 
-import json
-
-import pytest
 from tokenizers.pre_tokenizers import ByteLevel
 
 from reporter.metrics._static_vectors import Token, classify
-from reporter.models.checkpoint import Checkpoint
-from reporter.models.words import marks, whole_words
+from reporter.models.words import marks
 
 
 def test_word_piece():
@@ -57,16 +53,3 @@ def test_end_of_word_marks_none_and_unused():
     unused = ["[unused0]", "<unused99>", "madeupword0001", "<|reserved_special_token_12|>"]
     kinds = [token.kind for token in classify([*unused, "reserved", "unused"], ())]
     assert kinds == ["unused"] * 4 + ["alphabetic"] * 2
-
-
-@pytest.mark.parametrize(
-    "tokens",
-    [["Ġthe", "ing", "ĠcafÃ©", "Ġ12", "Ġa"], ["the", "##ing", "été", "x2", "a"], ["▁the", "ing", "▁a1", "▁cat"]],
-)
-def test_agrees_with_whole_words(tokens, tmp_path):
-    """What the loader calls a whole word is alphabetic here, and no part of a word."""
-    model = {"type": "BPE", "vocab": {token: i for i, token in enumerate(tokens)}}
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"added_tokens": [], "model": model}))
-    checkpoint = Checkpoint("m", "final", "path", "m", "fingerprint", path=tmp_path)
-    found = classify(tokens, ())
-    assert [t.text for t in found if t.kind == "alphabetic" and t.subword is False] == whole_words(checkpoint)
