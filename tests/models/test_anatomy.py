@@ -15,69 +15,59 @@ IDS = torch.tensor([[3, 4, 5, 6]])
 MASK = torch.ones_like(IDS)
 
 
-class Block(nn.Module):
-    """Mixes a token with those around it; what each subclass does differently is the point of a test."""
+def mix(x, mask):
+    """Mix a token with those before it."""
+    weights = mask[:, None, :].tril().float()
+    return (weights @ x / weights.sum(-1, keepdim=True).clamp_min(1)).expand_as(x)
 
-    def __init__(self):
+
+def plain(block, x, mask):
+    return x + block.linear(mix(x, mask))
+
+
+def overwriting(block, x, mask):
+    y = plain(block, x, mask)
+    x.mul_(0)
+    return y
+
+
+def leaking(block, x, mask):
+    return x + block.linear(x.mean(dim=1, keepdim=True).expand_as(x))
+
+
+def feed_forward_first(block, x, mask):
+    x = x + block.linear(x)
+    return x + block.query(mix(block.norm(x), mask))
+
+
+def halved(block, x, mask):
+    """Add a half of what attention returns, and write over that at once."""
+    a = block.query(mix(x, mask))
+    y = x + 0.5 * a
+    a.mul_(0)
+    return y + block.linear(block.norm(y))
+
+
+def doubled(block, x, mask):
+    """No module returns what the feed-forward adds."""
+    return halved(block, x, mask) * 2
+
+
+def normed_twice(block, x, mask):
+    """A post-norm block that scales what its sublayers add: DeepNorm's shape, the factor on the other side."""
+    z = block.norm(x + 0.5 * block.query(mix(x, mask)))
+    return block.second(z + 0.25 * block.linear(z))
+
+
+class Block(nn.Module):
+    def __init__(self, kind):
         super().__init__()
+        self.kind = kind
         self.linear, self.query = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
         self.norm, self.second = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
 
-    def mix(self, x, mask):
-        weights = mask[:, None, :].tril().float()
-        return (weights @ x / weights.sum(-1, keepdim=True).clamp_min(1)).expand_as(x)
-
     def forward(self, x, mask):
-        return x + self.linear(self.mix(x, mask))
-
-
-class Overwriting(Block):
-    """Writes into its own input."""
-
-    def forward(self, x, mask):
-        y = x + self.linear(self.mix(x, mask))
-        x.mul_(0)
-        return y
-
-
-class Leaking(Block):
-    """Sees padding."""
-
-    def mix(self, x, mask):
-        return x.mean(dim=1, keepdim=True).expand_as(x)
-
-
-class FeedForwardFirst(Block):
-    """Has two parts, of which the first mixes nothing."""
-
-    def forward(self, x, mask):
-        x = x + self.linear(x)
-        return x + self.query(self.mix(self.norm(x), mask))
-
-
-class Halved(Block):
-    """Adds a half of what its attention returns, and writes over that at once."""
-
-    def forward(self, x, mask):
-        a = self.query(self.mix(x, mask))
-        y = x + 0.5 * a
-        a.mul_(0)
-        return y + self.linear(self.norm(y))
-
-
-class Doubled(Halved):
-    """No module returns what its feed-forward adds."""
-
-    def forward(self, x, mask):
-        return super().forward(x, mask) * 2
-
-
-class NormedTwice(Block):
-    """A post-norm block that scales what its sublayers add: DeepNorm's shape, the factor on the other side."""
-
-    def forward(self, x, mask):
-        z = self.norm(x + 0.5 * self.query(self.mix(x, mask)))
-        return self.second(z + 0.25 * self.linear(z))
+        return self.kind(self, x, mask)
 
 
 class Toy(nn.Module):
@@ -87,7 +77,7 @@ class Toy(nn.Module):
         super().__init__()
         torch.manual_seed(0)
         self.embedding = nn.Embedding(VOCABULARY, WIDTH)
-        self.layers = nn.ModuleList(kind() for kind in (kinds * 3 or [Block] * 3)[:3])
+        self.layers = nn.ModuleList(Block(kind) for kind in (kinds * 3 or [plain] * 3)[:3])
         self.closing = closing
         self.config = SimpleNamespace(model_type="toy", max_position_embeddings=16)
         self.eval().requires_grad_(False)
@@ -130,7 +120,7 @@ def changed(**methods):
     return type("Changed", (Toy,), methods)()
 
 
-@pytest.mark.parametrize("kind", [Block, Overwriting])
+@pytest.mark.parametrize("kind", [plain, overwriting])
 def test_an_unknown_model_is_measured_also_where_it_overwrites_its_states(kind):
     model = Toy(kind)
     result = examined(model)
@@ -141,8 +131,7 @@ def test_an_unknown_model_is_measured_also_where_it_overwrites_its_states(kind):
     own = model(**result.inputs(IDS, MASK, output_hidden_states=True)).hidden_states
     states = result.capture.take()
     assert states[0].abs().sum() > 0
-    for mine, theirs in zip(states, own, strict=True):
-        assert torch.equal(mine, theirs)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(states, own, strict=True))
 
 
 def broken(self, input_ids, attention_mask, output_hidden_states=False):
@@ -155,29 +144,23 @@ def lazy(self, input_ids, attention_mask, output_hidden_states=False):
     return SimpleNamespace(last_hidden_state=self.layers[0](self.embedding(input_ids), attention_mask))
 
 
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: Toy(Leaking), ["masked padding changes the states"]),
-        (
-            lambda: changed(own=lambda self, states: [states[0], states[1] * 1.001, *states[2:]]),
-            ["the 3 modules layers.* look like blocks", "differ from the model's hidden states by up to 1.0e-03"],
-        ),
-        (lambda: changed(own=lambda self, states: states[:-1]), ["returns 3 hidden states instead of 4"]),
-        (lambda: changed(own=lambda self, states: []), ["returns no hidden_states"]),
-        (lambda: changed(close=lambda self, x: x * 2), ["last_hidden_state of the model is neither"]),
-        (lambda: changed(forward=broken), ["fails on a short test input: KeyError: 'rope'"]),
-        (lambda: changed(forward=lazy), ["of 3 blocks ran"]),
-    ],
-    ids=["padding", "other states", "fewer states", "no states", "an odd end", "broken", "skipped blocks"],
-)
-def test_a_model_whose_states_cannot_be_trusted_is_refused(make, says):
-    with pytest.raises(ReporterError) as caught:
-        examined(make())
-    assert all(part in str(caught.value) for part in says)
+def test_a_model_whose_states_cannot_be_trusted_is_refused():
+    other = changed(own=lambda self, states: [states[0], states[1] * 1.001, *states[2:]])
+    for model, *says in (
+        (Toy(leaking), "masked padding changes the states"),
+        (other, "the 3 modules layers.* look like blocks", "differ from the model's hidden states by up to 1.0e-03"),
+        (changed(own=lambda self, states: states[:-1]), "returns 3 hidden states instead of 4"),
+        (changed(own=lambda self, states: []), "returns no hidden_states"),
+        (changed(close=lambda self, x: x * 2), "last_hidden_state of the model is neither"),
+        (changed(forward=broken), "fails on a short test input: KeyError: 'rope'"),
+        (changed(forward=lazy), "of 3 blocks ran"),
+    ):
+        with pytest.raises(ReporterError) as caught:
+            examined(model)
+        assert all(part in str(caught.value) for part in says)
 
 
-def test_an_end_of_modules_can_be_repeated_for_other_states():
+def test_an_end_of_modules_can_be_repeated_for_other_states_or_says_why_not(monkeypatch):
     assert examined(Toy(closing=nn.LayerNorm(WIDTH))).anatomy.last_hidden_state == "final"
     model = Toy(closing=nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 3)))
     result = examined(model)
@@ -185,8 +168,6 @@ def test_an_end_of_modules_can_be_repeated_for_other_states():
     h = torch.randn(2, WIDTH)
     assert torch.equal(result.closing(h), model.closing(h))
 
-
-def test_an_end_that_cannot_be_repeated_says_so_and_one_without_memory_fails(monkeypatch):
     class Scale(nn.Module):
         def forward(self, x, by):
             return x * by
@@ -197,7 +178,6 @@ def test_an_end_that_cannot_be_repeated_says_so_and_one_without_memory_fails(mon
 
     result = examined(Scaled(closing=Scale()))
     assert (result.anatomy.last_hidden_state, result.anatomy.final_width) == ("final", WIDTH)
-    assert "cannot be applied to other states" in result.closing.problem
     with pytest.raises(ReporterError, match="cannot be applied to other states"):
         result.closing(torch.zeros(2, WIDTH))
 
@@ -209,24 +189,22 @@ def test_an_end_that_cannot_be_repeated_says_so_and_one_without_memory_fails(mon
         examined(Toy(closing=nn.LayerNorm(WIDTH)))
 
 
-@pytest.mark.parametrize(
-    ("kinds", "attention", "problem"),
-    [
-        ([Block], "none", "no module in the first block mixes tokens and is added"),
-        ([FeedForwardFirst], "none", "no module in the first block mixes tokens and is added"),
-        ([Halved, Halved, Block], "none", "the first block adds the output of query, but other blocks do not"),
-        ([Doubled], "sequential", ""),
-    ],
-)
-def test_sublayers_that_cannot_be_found_are_reported_missing(kinds, attention, problem):
-    result = examined(Toy(*kinds))
-    assert result.anatomy.attention == attention
-    assert problem in result.attention.problem and bool(problem) == bool(result.attention.problem)
-    expected = "the contribution of attention is unknown" if problem else "no module in the first block is added after"
-    assert expected in result.feed_forward.problem
+def test_sublayers_that_cannot_be_found_are_reported_missing():
+    lacks = "no module in the first block mixes tokens and is added"
+    for kinds, attention, problem in (
+        ([plain], "none", lacks),
+        ([feed_forward_first], "none", lacks),
+        ([halved, halved, plain], "none", "the first block adds the output of query, but other blocks do not"),
+        ([doubled], "sequential", ""),
+    ):
+        result = examined(Toy(*kinds))
+        assert result.anatomy.attention == attention
+        assert problem in result.attention.problem and bool(problem) == bool(result.attention.problem)
+        expected = "the contribution of attention is unknown" if problem else "no module in the first block is added af"
+        assert expected in result.feed_forward.problem
 
 
-@pytest.mark.parametrize(("kind", "placement", "factor"), [(Halved, "sequential", 1.0), (NormedTwice, "normed", 0.25)])
+@pytest.mark.parametrize(("kind", "placement", "factor"), [(halved, "sequential", 1.0), (normed_twice, "normed", 0.25)])
 def test_what_sublayers_add_where_it_is_scaled_and_overwritten(kind, placement, factor):
     model = Toy(kind)
     result = examined(model)
@@ -240,11 +218,10 @@ def test_what_sublayers_add_where_it_is_scaled_and_overwritten(kind, placement, 
     with torch.inference_mode(), result.capture.contributing(result.attention, result.feed_forward) as shares:
         model(IDS, MASK)
     assert len(shares) == len(after) == 3
-    for layer, x, state, share in zip(model.layers, path, after, shares, strict=False):
-        with torch.inference_mode():
-            a = 0.5 * layer.query(layer.mix(x, MASK))
-            s = x + a if kind is Halved else layer.norm(x + a)
-            m = layer.linear(layer.norm(s)) if kind is Halved else 0.25 * layer.linear(s)
+    for block, x, state, share in zip(model.layers, path, after, shares, strict=False):
+        a = 0.5 * block.query(mix(x, MASK))
+        s = x + a if kind is halved else block.norm(x + a)
+        m = block.linear(block.norm(s)) if kind is halved else 0.25 * block.linear(s)
         torch.testing.assert_close(state, x + a)
         for row, (added, stream) in enumerate(((a, x), (m, s))):
             torch.testing.assert_close(share[..., row, 0], added.norm(dim=-1) / stream.norm(dim=-1))

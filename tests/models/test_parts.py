@@ -14,23 +14,12 @@ TEXT = "the cat that dogs chase sleeps"
 LAYERS = {"t5": 3, "bart": 2}  # of the decoder
 
 
-@pytest.fixture
-def pair(copy):
-    """Return the folder of an encoder–decoder whose decoder starts with token 1."""
-
-    def get(name):
-        folder = copy(name)
-        configure(folder, decoder_start_token_id=1)
-        return folder
-
-    return get
-
-
 @pytest.mark.parametrize("name", LAYERS)
-def test_a_decoder_reads_the_text_beside_its_encoder(name, pair, loaded):
+def test_a_decoder_reads_the_text_beside_its_encoder(name, copy, loaded):
     from transformers import AutoModel
 
-    folder = pair(name)
+    folder = copy(name)
+    configure(folder, decoder_start_token_id=1)
     model = loaded(folder, part="decoder")
     anatomy = model.anatomy
     assert (anatomy.part, anatomy.role, anatomy.layers) == ("decoder", "decoder", LAYERS[name])
@@ -55,17 +44,16 @@ def test_a_decoder_reads_the_text_beside_its_encoder(name, pair, loaded):
         torch.testing.assert_close(mine[0], theirs)
     # Padding changes nothing.
     length = len(rows[1])
-    padding = [1] * (len(rows[0]) - length)
-    both, mask = torch.tensor([rows[0], rows[1] + padding]), torch.ones((2, len(rows[0])), dtype=torch.long)
-    mask[1, length:] = 0
+    both = torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=1)
+    mask = torch.arange(both.shape[1]) < torch.tensor([[len(rows[0])], [length]])
     with torch.inference_mode():
-        batch, alone = model.states(both, mask), model.states(both[1:, :length], mask[1:, :length])
+        batch, alone = model.states(both, mask.long()), model.states(both[1:, :length], mask[1:, :length].long())
     for together, single in zip(batch, alone, strict=True):
         torch.testing.assert_close(together[1, :length], single[0], rtol=1e-4, atol=1e-5)
 
 
-def test_halves_are_models_of_their_own_and_other_models_have_none(pair, family, found, loaded):
-    folder = pair("t5")
+def test_halves_are_models_of_their_own_and_other_models_have_none(family, found, loaded):
+    folder = family("t5")
     prints = {part: found(folder, part=part).fingerprint for part in (None, "encoder", "decoder")}
     assert prints[None] == prints["encoder"] != prints["decoder"]
     assert loaded(folder).anatomy.part == loaded(folder, part="encoder").anatomy.part == "encoder"

@@ -1,6 +1,7 @@
 """Tokens of each kind of tokenizer: which are whole words, how each reads; and a BOS before each text, or none."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from models.folders import configure
@@ -23,53 +24,33 @@ def ids(*tokens):
     return {token: i for i, token in enumerate(tokens)}
 
 
-WORD_PIECE = ("[PAD]", "[unused1]", "the", "##ing", "a", "b", "I", "x2", "'", "dog", "中", "été")
+def vocabulary(kind, vocabulary, special):
+    added = [{"id": 0, "content": special}] if special else []
+    return {"added_tokens": added, "model": {"type": kind, "vocab": vocabulary}}
 
 
-BYTES = ("<|endoftext|>", "the", "Ġthe", "ing", "Ġcaf", "ĠcafÃ©", "Ġ", "Ġ12", "ĠÃ", "Ġa", "Ġb")
-
-
+WORD_PIECE = ids("[PAD]", "[unused1]", "the", "##ing", "a", "b", "I", "x2", "'", "dog", "中", "été")
+BYTES = ids("<|endoftext|>", "the", "Ġthe", "ing", "Ġcaf", "ĠcafÃ©", "Ġ", "Ġ12", "ĠÃ", "Ġa", "Ġb")
 PIECES = [["<s>", 0.0], ["▁the", -1.0], ["s", -2.0], ["▁", -2.5], ["▁dogs", -3.0]]
 
 
-@pytest.mark.parametrize(
-    ("kind", "vocabulary", "special", "words"),
-    [
-        ("WordPiece", ids(*WORD_PIECE), "[PAD]", ["the", "a", "I", "dog", "été"]),
-        ("BPE", ids(*BYTES), "<|endoftext|>", ["the", "caf", "café", "a"]),
-        ("BPE", ids("the</w>", "the", "do"), None, ["the"]),
-        ("Unigram", PIECES, "<s>", ["the", "dogs"]),
-        ("WordLevel", {"cat": 2, "dog": 1, "<unk>": 0, ".": 3}, "<unk>", ["dog", "cat"]),
-    ],
-)
-def test_whole_words_of_each_kind_of_tokenizer(tmp_path, kind, vocabulary, special, words):
-    added = [{"id": 0, "content": special}] if special else []
-    assert words_of(tmp_path, {"added_tokens": added, "model": {"type": kind, "vocab": vocabulary}}) == words
-
-
-@pytest.mark.parametrize(
-    ("file", "content"),
-    [("vocab.txt", "[PAD]\nthe\n##s\ndog\n"), ("vocab.json", json.dumps(ids("Ġthe", "dog", "Ġdog")))],
-)
-def test_whole_words_of_other_vocabulary_files(tmp_path, file, content):
-    assert words_of(tmp_path, content, file) == ["the", "dog"]
-
-
-def test_a_tokenizer_without_words_and_a_damaged_one_are_refused(tmp_path):
+def test_whole_words_of_each_kind_of_tokenizer(tmp_path):
+    for content, words in (
+        (vocabulary("WordPiece", WORD_PIECE, "[PAD]"), ["the", "a", "I", "dog", "été"]),
+        (vocabulary("BPE", BYTES, "<|endoftext|>"), ["the", "caf", "café", "a"]),
+        (vocabulary("BPE", ids("the</w>", "the", "do"), None), ["the"]),
+        (vocabulary("Unigram", PIECES, "<s>"), ["the", "dogs"]),
+        (vocabulary("WordLevel", {"cat": 2, "dog": 1, "<unk>": 0, ".": 3}, "<unk>"), ["dog", "cat"]),
+    ):
+        assert words_of(tmp_path, content) == words
     with pytest.raises(ReporterError, match="model 'm': no token of its vocabulary is a whole word"):
-        words_of(tmp_path, {"added_tokens": [], "model": {"type": "WordLevel", "vocab": ids("1", "2")}})
+        words_of(tmp_path, vocabulary("WordLevel", ids("1", "2"), None))
     with pytest.raises(ReporterError, match=r"model 'm': cannot read the tokenizer in"):
         words_of(tmp_path, "{")
-
-
-class Loaded:
-    """What is asked of a loaded tokenizer."""
-
-    def __init__(self, *tokens):
-        self.tokens, self.all_special_tokens, self.added_tokens_decoder = tokens, [tokens[0]], {}
-
-    def get_vocab(self):
-        return ids(*self.tokens)
+    (tmp_path / "tokenizer.json").unlink()
+    assert words_of(tmp_path, ids("Ġthe", "dog", "Ġdog"), "vocab.json") == ["the", "dog"]
+    (tmp_path / "vocab.json").unlink()
+    assert words_of(tmp_path, "[PAD]\nthe\n##s\ndog\n", "vocab.txt") == ["the", "dog"]
 
 
 @pytest.mark.parametrize(
@@ -83,11 +64,12 @@ class Loaded:
     ],
 )
 def test_tokens_that_belong_together(tokens, words, goes_on, unfinished):
-    result = word_tokens(Loaded(*tokens), len(tokens))
+    tokenizer = SimpleNamespace(get_vocab=lambda: ids(*tokens), all_special_tokens=tokens[:1], added_tokens_decoder={})
+    result = word_tokens(tokenizer, len(tokens))
     assert result.words == words
     assert result.goes_on.nonzero()[0].tolist() == goes_on
     assert result.unfinished.nonzero()[0].tolist() == unfinished
-    assert len(word_tokens(Loaded(*tokens), 2).goes_on) == 2
+    assert len(word_tokens(tokenizer, 2).goes_on) == 2
 
 
 def in_bytes(text):
@@ -113,23 +95,15 @@ def test_every_single_byte_reads_otherwise(sign):
     assert shown[0xE7] == "<0xE7>" and shown[ord("A")] == "A" and shown[ord(" ")] == "␣"
 
 
-@pytest.mark.parametrize(
-    ("tokens", "shown"),
-    [
+def test_how_tokens_of_other_tokenizers_read():
+    for tokens, shown in (
         (["▁the", "s", "▁", "<0xE7>", "é", "▁▁"], ["␣the", "s", "␣", "<0xE7>", "é", "␣␣"]),
         (["the", "##ing", "##", "é", "a b"], ["the", "##ing", "##", "é", "a␣b"]),
         (["the</w>", "the", "é</w>"], ["the␣", "the", "é␣"]),
         (["cat", "的", "\x07", "\u0085"], ["cat", "的", "<0x07>", "<U+0085>"]),
-    ],
-    ids=["SentencePiece", "WordPiece", "end of word", "words"],
-)
-def test_how_tokens_of_other_tokenizers_read(tokens, shown):
-    assert readable(tokens, ()) == tuple(shown)
-
-
-def test_bytes_with_the_ends_of_words_marked():
-    """CLIP: GPT-2's alphabet, and a mark at the end."""
-    ends = [f"{sign}</w>" for sign in SIGN.values()]
+    ):
+        assert readable(tokens, ()) == tuple(shown)
+    ends = [f"{sign}</w>" for sign in SIGN.values()]  # CLIP: GPT-2's alphabet, and a mark at the end
     assert readable([*SIGN.values(), *ends, in_bytes("été") + "</w>"], ())[-1] == "été␣"
 
 
