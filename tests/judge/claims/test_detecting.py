@@ -9,6 +9,7 @@ from reporter.judge.detecting import Detectable, detectable, lines
 from reporter.texts.sources.stored import FileCorpus
 
 ERROR, STORED = 0.01, 40
+ABOVE = "above: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, above: 0.25"
 
 
 @pytest.fixture
@@ -17,30 +18,27 @@ def rows(world):
     world.put("bert", "anisotropy.mean_cosine", [0.2, 0.3, 0.4], ERROR)
     world.put_corpus("wiki", words=1000, texts=STORED)
     study = world.study(
-        "above: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, above: 0.25\n"
-        "lost: value: {metric: anisotropy.isoscore, model: bert, layer: 1}, above: 0.25",
-        models="bert",
+        f"{ABOVE}\n{ABOVE.replace('mean_cosine', 'isoscore').replace('above:', 'lost:', 1)}", models="bert"
     )
 
     def run(planned, difference=None):
         world.says = lines(world.store, study, {"wiki": planned}, difference)
         return {row.name: row for row in detectable(world.store, study, {"wiki": planned}) if not isinstance(row, str)}
 
-    run.world = world
     return run
 
 
-def test_a_difference_falls_with_the_root_of_the_texts(rows):
-    now, more = rows(STORED), rows(4 * STORED, 0.02)
-    assert now.keys() == more.keys() == {"claim above", "anisotropy.mean_cosine"}
-    of_two = 2**0.5 * ERROR * stats.norm.ppf(0.975) / stats.t.ppf(0.975, STORED - 1)
-    name = "anisotropy.mean_cosine"
-    (power,) = stats.nct.sf(stats.t.ppf(0.975, STORED - 1), STORED - 1, [now[name].least / of_two])
+def test_a_difference_falls_with_the_root_of_the_texts(rows, world):
+    now, more, name = rows(STORED), rows(4 * STORED, 0.02), "anisotropy.mean_cosine"
+    assert now.keys() == more.keys() == {"claim above", name}
+    t = stats.t.ppf(0.975, STORED - 1)
+    of_two = 2**0.5 * ERROR * stats.norm.ppf(0.975) / t
+    (power,) = stats.nct.sf(t, STORED - 1, [now[name].least / of_two])
     assert power == pytest.approx(0.8) and now[name].least / of_two == pytest.approx(1.96 + 0.84, rel=0.05)
     assert more[name].least == pytest.approx(now[name].least / 2)
     assert more[name].texts_for(now[name].least) == pytest.approx(STORED)
     assert now["claim above"].least / more["claim above"].least == pytest.approx(2.2, rel=0.05)
-    says = "\n".join(rows.world.says)
+    says = "\n".join(world.says)
     assert "claim lost: " in says and f"0.02 takes about {np.ceil(more[name].texts_for(0.02)):.0f} texts" in says
 
 
@@ -70,9 +68,7 @@ def test_the_units_of_power_are_clusters(rows, world):
     world.put_corpus("wiki", words=1000, texts=300, clusters=STORED)
     rows(STORED, 0.02)
     assert world.says == [], "the errors are over other units than those of the study"
-    study = world.study(
-        "above: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, above: 0.25", models="bert"
-    )
+    study = world.study(ABOVE, models="bert")
     study = study.model_copy(update={"corpora": {"wiki": FileCorpus(file="w.csv", column="text", cluster="author")}})
     found = [row for row in detectable(world.store, study, {"wiki": 4 * STORED}) if row.name in plain]
     assert [row.least for row in found][-1] == pytest.approx(plain["anisotropy.mean_cosine"].least / 2)

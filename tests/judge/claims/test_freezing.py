@@ -1,7 +1,5 @@
 """A guard from a run: the same numbers pass it, others do not, and nothing is uncertain in between."""
 
-from pathlib import Path
-
 import pytest
 
 from reporter.core.errors import UsageError
@@ -22,21 +20,23 @@ def study(world):
     return world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
 
 
-def guard_of(world, study):
-    Path("guard.yaml").write_text(frozen(world.store, study, {"extends": "study.yaml"}))
-    return read_study(Path("guard.yaml")).study
+def guard_of(world, study, base):
+    (world.folder / "guard.yaml").write_text(frozen(world.store, study, base))
+    return read_study(world.folder / "guard.yaml").study
 
 
-def test_a_guard_passes_the_same_numbers_and_refutes_others(world, study, monkeypatch):
-    monkeypatch.chdir(world.folder)
+BASE = {"extends": "study.yaml"}
+
+
+def test_a_guard_passes_the_same_numbers_and_refutes_others(world, study):
     with pytest.raises(UsageError, match=r"no study 's' in .*; run the study first"):
-        frozen(world.store, study, {"extends": "study.yaml"})
+        frozen(world.store, study, BASE)
     measured(world, "s")
     with pytest.raises(UsageError, match="the study has no metric 'convergense'; did you mean 'convergence'"):
-        frozen(world.store, study, {"extends": "study.yaml"}, ["convergense"])
+        frozen(world.store, study, BASE, ["convergense"])
     with pytest.raises(UsageError, match="no main statistic"):
-        frozen(world.store, study, {"extends": "study.yaml"}, ["variance"])
-    guard = guard_of(world, study)
+        frozen(world.store, study, BASE, ["variance"])
+    guard = guard_of(world, study, BASE)
     assert guard.texts == "fixed"
     kept = {name: claim.values for name, claim in guard.claims.items()}
     assert kept == {  # one claim for each profile; the similarity is 1 at the last layer by definition
@@ -59,10 +59,9 @@ def test_a_guard_passes_the_same_numbers_and_refutes_others(world, study, monkey
     assert any("does not show where the change began" in note for note in ahead)  # it is compared with the last layer
 
 
-def test_a_missing_block_is_refuted(world, study, monkeypatch):
-    monkeypatch.chdir(world.folder)
+def test_a_missing_block_is_refuted(world, study):
     measured(world, "s")
-    guard = guard_of(world, study)
+    guard = guard_of(world, study, BASE)
     measured(world, "s-frozen")
     world.put("bert", "anisotropy.mean_cosine", [0.1, 0.0, 0.2, 0.3, 0.4, 0.5], study="s-frozen")
     refuted = {v.claim: v for v in judge(world.store, guard) if v.verdict == "refuted"}
@@ -75,17 +74,12 @@ def test_a_run_in_mixed_precision_is_not_frozen(world, study):
     measured(world, "s")
     mixed = study.model_copy(update={"run": study.run.model_copy(update={"precision": "mixed"})})
     with pytest.raises(UsageError, match=r"ran in precision 'mixed'.*run.precision=float32"):
-        frozen(world.store, mixed, {"extends": "study.yaml"})
+        frozen(world.store, mixed, BASE)
 
 
 def test_a_study_that_is_named_by_its_id_is_said_in_full(world, study):
     measured(world, "s")
-    written = (world.folder / "study.yaml").read_text()
-    guard = world.folder / "guard.yaml"
-    guard.write_text(frozen(world.store, study, inherited(written)))
-    assert "extends" not in guard.read_text()
-    found = read_study(guard).study
-    assert (found.study, found.texts, found.models, found.corpora) == (
-        "s-frozen", "fixed", study.models, study.corpora
-    )  # fmt: skip
-    assert len(found.claims) == 3 and "c" not in found.claims
+    guard = guard_of(world, study, inherited((world.folder / "study.yaml").read_text()))
+    assert "extends" not in (world.folder / "guard.yaml").read_text()
+    assert (guard.study, guard.texts, guard.models) == ("s-frozen", "fixed", study.models)
+    assert guard.corpora == study.corpora and len(guard.claims) == 3 and "c" not in guard.claims

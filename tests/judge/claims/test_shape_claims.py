@@ -25,26 +25,21 @@ def test_each_shape_knows_its_own_profile_and_refuses_others(world):
     for name, values in PROFILES.items():
         world.put(name, COSINE, values)
     cases = [
-        (shape, profile, word)
-        for shape, words in VERDICTS.items()
-        for profile, word in zip(PROFILES, words, strict=True)
-        if word
+        (*case, shape) for shape, words in VERDICTS.items() for case in zip(PROFILES, words, strict=True) if case[1]
     ]
-    claims = [f"c{i}, {w}: shape: {{{MEASURE}, models: {p}, is: {s}}}" for i, (s, p, w) in enumerate(cases)]
+    claims = [f"c{i}, {word}: shape: {{{MEASURE}, models: {p}, is: {s}}}" for i, (p, word, s) in enumerate(cases)]
     verdicts = world.judge("\n".join(claims), models=", ".join(PROFILES))
-    for verdict, (_, profile, _) in zip(verdicts.values(), cases, strict=True):
+    for verdict, (profile, _, _) in zip(verdicts.values(), cases, strict=True):
         assert (verdict.kind, verdict.view, verdict.baseline) == ("shape", "words", None)
         (evidence,) = verdict.detail["evidence"]
         assert evidence["model"] == profile and evidence["value"] == pytest.approx(verdict.value)
-        assert {"statistic", "definition", "reason", "sql"} <= verdict.detail.keys()
 
 
 def test_the_value_is_a_contrast_that_anyone_can_work_out(world):
     world.put("bert", COSINE, BELL)
     verdict = world.judge_one(f"shape: {{{MEASURE}, models: bert, is: bell}}")
     # What speaks for a bell is the middle without its highest point.
-    parts = {part["name"].partition(" minus")[0]: part for part in verdict.detail["parts"]}
-    fewer = parts["middle third without layer 6"]
+    (fewer,) = (part for part in verdict.detail["parts"] if part["name"].startswith("middle third without layer 6"))
     assert fewer["value"] == pytest.approx(BELL[[4, 5, 7, 8]].mean() - BELL[:4].mean())
     assert fewer["ci_high"] - fewer["ci_low"] == pytest.approx(2 * 1.959964 * 0.01 * np.sqrt(2), rel=1e-4)
     world.put("gpt2", COSINE, 1 - BELL)  # `at_least` and `tolerance` are in the statistic's own unit
@@ -126,9 +121,8 @@ def test_one_model_without_intervals_decides_nothing_and_says_what_would(world):
     # The same over batches lends its error.
     world.put("bert", "anisotropy.top_variance_share_batch", BELL, 0.01)
     verdict = world.judge_one(claim)
-    assert verdict.verdict == "supported"
-    assert any("anisotropy.top_variance_share_batch" in note for note in verdict.detail["notes"])
-    (fewer, *_) = verdict.detail["parts"]
+    assert verdict.verdict == "supported" and "anisotropy.top_variance_share_batch" in str(verdict.detail["notes"])
+    fewer = verdict.detail["parts"][0]
     assert fewer["ci_high"] - fewer["ci_low"] == pytest.approx(2 * 1.959964 * np.sqrt(2) * 0.01, rel=1e-4)
 
 
@@ -138,8 +132,7 @@ def test_several_models_without_intervals_are_judged_by_the_models(world):
     verdict = world.judge_one("shape: {metric: anisotropy.top_variance_share, is: bell}", models="a, b, c")
     contrasts = [(1 + 0.1 * i) * (BELL[4:9].mean() - BELL[:4].mean()) for i in range(3)]
     assert verdict.verdict == "supported"
-    parts = {part["name"]: part for part in verdict.detail["parts"]}
-    contrast = parts["middle third minus first third"]
+    (contrast,) = (part for part in verdict.detail["parts"] if part["name"] == "middle third minus first third")
     assert contrast["value"] == pytest.approx(np.mean(contrasts))
     t = stats.t.ppf(1 - 0.025 / 3, 2)  # it is one of three tests that could refute
     reach = t * np.std(contrasts, ddof=1) / np.sqrt(3)
@@ -170,13 +163,9 @@ def test_over_training_at_a_layer_and_as_a_mean_over_layers(world):
 def test_three_points_are_a_hill_or_none(world):
     world.put("bert", COSINE, [0.1, 0.9, 0.1])
     world.put("gpt2", COSINE, [0.9, 0.1, 0.9])
-    shapes = [f"{shape}{more}" for shape in ("bell", "rise-then-fall") for more in ("", ", tolerance: 0.1")]
-    claims = [
-        f"c{i}-{model}, {word}: shape: {{{MEASURE}, is: {shape}, models: {model}}}"
-        for i, shape in enumerate(shapes)
-        for model, word in (("bert", SUPPORTED), ("gpt2", REFUTED))
-    ]
-    world.judge("\n".join(claims))
+    for shape in ("bell", "rise-then-fall", "bell, tolerance: 0.1", "rise-then-fall, tolerance: 0.1"):
+        claim = f"shape: {{{MEASURE}, is: {shape}, models:"
+        world.judge(f"hill, supported: {claim} bert}}\nvalley, refuted: {claim} gpt2}}")
 
 
 def test_views_and_baselines_are_read_beside_the_claim_and_not_counted(world):
@@ -184,13 +173,10 @@ def test_views_and_baselines_are_read_beside_the_claim_and_not_counted(world):
     world.put("gpt2", COSINE, np.full(13, 0.5), role="decoder", view="no-sinks")
     world.put("gpt2 (random-init)", COSINE, BELL, role="decoder")
     body = f"shape: {{{MEASURE}, models: decoders, is: bell}}, views: [words, no-sinks], baselines: [random-init]"
-    verdicts = world.judge(f"c: {body}", more="views: [words, no-sinks]\nbaselines: [random-init]")
-    assert {name: (v.verdict, v.view, v.baseline) for name, v in verdicts.items()} == {
-        "c": ("supported", "words", None),
-        "c/2": ("inconclusive", "no-sinks", None),
-        "c/3": ("supported", "words", "random-init"),
-    }
-    own, other, baseline = (verdict.detail for verdict in verdicts.values())
+    verdicts = world.judge(f"c: {body}", more="views: [words, no-sinks]\nbaselines: [random-init]").values()
+    readings = [(SUPPORTED, "words", None), (INCONCLUSIVE, "no-sinks", None), (SUPPORTED, "words", "random-init")]
+    assert [(v.verdict, v.view, v.baseline) for v in verdicts] == readings
+    own, other, baseline = (verdict.detail for verdict in verdicts)
     assert own["tested"] == 1 and "tested" not in other
     assert baseline["evidence"][0]["model"] == "gpt2 (random-init)" and "'gpt2 (random-init)'" in baseline["sql"]
 
@@ -199,10 +185,8 @@ OF_BERT = f"{MEASURE}, models: bert, is:"
 LACKING = {
     f"{MEASURE}, models: gpt2, is: bell": "there are no numbers of gpt2: out of memory",
     f"{MEASURE}, models: decoders, is: bell": f"there are no decoders with numbers of {COSINE}",
-    f"{OF_BERT} bell, checkpoint: x": "bert has no checkpoint 'x'; its checkpoints: final",
     f"{OF_BERT} flat, over: step": "bert has 0 checkpoints with a known training step; at least 2",
     f"{OF_BERT} peak-at, at: 0.5, within: 0.01": "no point lies within 0.01 of 0.5; raise `within`",
-    f"{OF_BERT} peak-at, at: 0.5, within: 1": "every point lies within 1 of 0.5; lower `within`",
     f"{OF_BERT} bell, site: attention": f"bert has no numbers of {COSINE} at site 'attention'",
     "metric: convergence.bound, models: bert, is: bell": "convergence.bound of bert on 'wiki' has no value at layer 2",
     "metric: convergence.violations, models: bert, is: bell": "'bell' needs at least 3 points, got 2",

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reporter.runs.whole import write_over_models
-
 RATE = "value: {metric: convergence.rate, model: bert}"
 SIMILARITY = "value: {metric: convergence.similarity, model: bert,"
 
@@ -120,18 +118,6 @@ def test_layers_sites_views_and_checkpoints_are_told_apart(world):
     assert [verdict.value for verdict in found.values()] == list(readings.values())
     found = world.judge(f"c: {SIMILARITY} layer: 2}}, below: 0.5, views: [words, all]")
     assert [(v.value, v.verdict) for v in found.values()] == [(0.2, "supported"), (0.7, "refuted")]
-
-
-def test_the_mean_over_the_models_of_a_role_can_be_claimed(world):
-    for view, shift in (("all", 1.0), ("words", 0.0)):
-        for model, value in (("bert", 0.1), ("gpt2", 0.3)):
-            world.put(model, "convergence.rate", value + shift, view=view)
-    write_over_models(world.store, "s")
-    found = world.judge_one(
-        """value: {sql: "SELECT value, ci_low, ci_high FROM over_models"}, above: -2""", more="views: [words, all]"
-    )
-    assert (found.value, found.verdict) == (pytest.approx(0.2), "supported")
-    assert found.ci_high - 0.2 == pytest.approx(1.959964 * 0.01, rel=1e-5), "of two models the interval is over texts"
 
 
 def test_sql_sees_this_study_alone_and_takes_the_first_view_and_corpus(world):

@@ -11,22 +11,18 @@ from reporter.metrics._directions import at_least, consistency, cosines_and_infl
 
 LAYERS = range(7)
 WIDTH = 24
-STRENGTH = {
-    "early": [4, 4, 4, 8, 4, 4, 4],
-    "late": [0, 0, 0, 0, 4, 4, 8],
-    "middle": [0, 0, 4, 8, 4, 0, 0],
-    "absent": [0] * 7,
-}
+STRENGTH = {"early": [4, 4, 4, 8, 4, 4, 4], "late": [0, 0, 0, 0, 4, 4, 8], "middle": [0, 0, 4, 8, 4, 0, 0]}
+STRENGTH["absent"] = [0] * 7
 
 
-def concepts(strengths, pairs=12, width=WIDTH, seed=0, pooling="mean", same_token=None, untrained=None, draws=9999):
+def concepts(strengths, pairs=12, width=WIDTH, seed=0, pooling="mean", same_token=None, untrained=(), draws=9999):
     """Answer for made-up differences: how strong a concept's common direction is by layer."""
     rng, of = np.random.default_rng(seed), {"pooling": pooling, "same_token": same_token}
+    random = {"model": "m (random-init)", "checkpoint": "x"}
     models = [{"model": "m", "checkpoint": "final", "base": None, "baseline": None}]
+    models += [random | {"base": "m", "baseline": "random-init"}] if untrained else []
     rows = _made(strengths, pairs, width, rng, of, draws)
-    if untrained is not None:
-        models.append({"model": "m (random-init)", "checkpoint": "x", "base": "m", "baseline": "random-init"})
-        rows += _made(untrained, pairs, width, rng, of | {"model": "m (random-init)", "checkpoint": "x"}, draws)
+    rows += _made(dict(untrained), pairs, width, rng, of | random, draws)
     tables = {"FROM models": models, "FROM pair_directions": rows}
     return answered(CONCEPTS, "s", lambda sql: next(own for name, own in tables.items() if name in sql))
 
@@ -39,12 +35,10 @@ def _made(strengths, pairs, width, rng, more, draws):
             x = rng.standard_normal((pairs, width)) + strength * direction
             value, (_, influence) = consistency(x), cosines_and_influences(x)
             p = at_least(value, weighted_consistency(x, rng.choice([-1.0, 1.0], (draws, pairs))))
-            rows.append(
-                {"model": "m", "checkpoint": "final", "pair_set": "set", "concept": concept, "layer": layer, "n": pairs}
-                | {"consistency": value, "ci_low": value - 0.1, "ci_high": value + 0.1, "chance": 0.0, "same": 0}
-                | {"p": p, "units": list(range(pairs)), "influence": influence.tolist()}
-                | more
-            )  # fmt: skip
+            row = {"model": "m", "checkpoint": "final", "pair_set": "set", "concept": concept, "layer": layer}
+            row |= {"consistency": value, "ci_low": value - 0.1, "ci_high": value + 0.1, "chance": 0.0, "same": 0}
+            row |= {"p": p, "n": pairs, "units": list(range(pairs)), "influence": influence.tolist()}
+            rows.append(row | more)
     return rows
 
 
@@ -58,8 +52,7 @@ def test_planted_directions_are_shared_where_they_were_planted():
         rows = of_concept(answer, name)
         assert [row["shared"] for row in rows] == [strength > 0 for strength in strengths], name
         if name != "absent":
-            strongest = next(row for row in rows if row["strongest"])
-            assert strongest["layer"] == int(np.argmax(strengths)) and strongest["alike"]
+            assert [row["layer"] for row in rows if row["strongest"] and row["alike"]] == [np.argmax(strengths)]
     assert layers_of(of_concept(answer, "early")) == "from layer 0 on"
     assert layers_of(of_concept(answer, "late")) == "from layer 4 on"
     assert layers_of(of_concept(answer, "middle")) == "in layers 2–4"
@@ -89,15 +82,12 @@ def test_chance_is_hardly_ever_shared(pairs, width):
     assert sum(any(row["shared"] for row in rows) for rows in sets) <= 1
 
 
-def test_too_few_pairs_are_said():
+def test_too_few_pairs_and_a_token_that_all_texts_share_are_said():
     says = concepts({"early": STRENGTH["early"]}, pairs=4).boxes[0].says
     assert "not shown" in says and "4 pairs are too few" in says
-
-
-@pytest.mark.parametrize(("pooling", "word"), [("last", "end"), ("first", "begin")])
-def test_a_token_that_all_texts_share_is_warned_of(pooling, word):
-    notes = concepts({"early": STRENGTH["early"]}, pooling=pooling, same_token=".").boxes[0].notes
-    assert any(f"{word} in the token `.`" in note and "pooling: mean" in note for note in notes)
+    for pooling, word in (("last", "end"), ("first", "begin")):
+        notes = concepts({"early": STRENGTH["early"]}, pooling=pooling, same_token=".").boxes[0].notes
+        assert any(f"{word} in the token `.`" in note and "pooling: mean" in note for note in notes)
 
 
 def test_random_weights_are_compared_with():

@@ -7,19 +7,18 @@ from reporter.judge.questions.probes import PROBED, difference
 from reporter.judge.questions.question import answered
 
 
-def reading(told, folds=5):
+def reading(told):
     """Return what reads a study in which ``tuned`` is from ``base``; told[model] is 1 for each text told, by layer."""
     models = [
         {"model": name, "checkpoint": "final", "base": "base" if name == "tuned" else None, "last": True}
         for name in told
     ]
+    probe = {"checkpoint": "final", "probe": "class", "statistic": "linear", "folds": 5}
     rows = [
-        {"model": name, "checkpoint": "final", "probe": "class", "statistic": "linear", "layer": layer,
-         "texts": list(range(len(right))),
-         "told": list(right), "folds": folds}
+        probe | {"model": name, "layer": layer, "texts": list(range(len(right))), "told": list(right)}
         for name, layers in told.items()
         for layer, right in enumerate(layers)
-    ]  # fmt: skip
+    ]
     return lambda sql: models if "FROM models" in sql else rows
 
 
@@ -44,40 +43,32 @@ def test_a_known_difference_is_found_at_its_layer_alone():
     tuned[2] = rng.random(500) < 0.95
     answer = answered(PROBED, "s", reading({"base": base, "tuned": tuned}))
     rows = answer.tables["probe_differences"]
-    of_base = {row["layer"]: row for row in rows if row["kind"] == "base"}
-    assert [of_base[layer]["apart"] for layer in range(3)] == [False, False, True]
+    of_base = [row for row in rows if row["kind"] == "base"]
+    assert [(row["layer"], row["apart"]) for row in of_base] == [(0, False), (1, False), (2, True)]
     assert of_base[0]["value"] == of_base[0]["ci_low"] == 0 and of_base[2]["other"] == "base"
     assert of_base[2]["ci_low"] < tuned[2].mean() - base[2].mean() < of_base[2]["ci_high"]
     layers = {(row["model"], row["layer"], row["layer_b"]): row["apart"] for row in rows if row["kind"] == "layers"}
     assert layers["base", 0, 1] and layers["base", 0, 2] and not layers["base", 1, 2] and layers["tuned", 1, 2]
     first, second = answer.boxes
     assert "`class` is more accurate at layer 2 than on base" in first.says
-    assert second.rows == (
-        ("base", "class", "linear", "2 of 3", "0–1"),
-        ("tuned", "class", "linear", "3 of 3", "0–1, 1–2"),
-    )
+    assert [row[-2:] for row in second.rows] == [("2 of 3", "0–1"), ("3 of 3", "0–1, 1–2")]
 
 
 def test_every_kind_of_probe_and_checkpoint_is_compared_on_its_own():
-    told = {"base": [np.ones(10)], "tuned": [np.ones(10)]}
-    read, first = reading(told), np.array([1.0] * 4 + [0.0] * 6)
+    read = reading({"base": [np.ones(10)], "tuned": [np.ones(10)]})
     earlier = {"model": "tuned", "checkpoint": "step-1", "base": "base", "last": False}
 
     def of_more(sql):
-        rows = read(sql)
         if "FROM models" in sql:
-            return [earlier, *rows]
-        hidden = [row | {"statistic": "hidden"} for row in rows]
-        before = [row | {"checkpoint": "step-1", "told": list(first)} for row in rows if row["model"] == "tuned"]
-        return [*rows, *hidden, *before]
+            return [earlier, *read(sql)]
+        rows = read(sql)
+        before = {"checkpoint": "step-1", "told": [1.0] * 4 + [0.0] * 6}
+        return [*rows, *(row | {"statistic": "hidden"} for row in rows), rows[1] | before]
 
     answer = answered(PROBED, "s", of_more)
-    found = {
-        (row["checkpoint"], row["last"], row["statistic"]): row["value"]
-        for row in answer.tables["probe_differences"]
-        if row["kind"] == "base"
-    }
-    assert found == {("final", True, "linear"): 0, ("final", True, "hidden"): 0, ("step-1", False, "linear"): -0.6}
+    rows = [row for row in answer.tables["probe_differences"] if row["kind"] == "base"]
+    values = {(row["checkpoint"], row["last"], row["statistic"]): row["value"] for row in rows}
+    assert values == {("final", True, "linear"): 0, ("final", True, "hidden"): 0, ("step-1", False, "linear"): -0.6}
     says = [box.says for box in answer.boxes if "than on base at any layer" in box.says]
     assert len(says) == 2 and "linear probe `class`" in says[0] and "one-hidden-layer" in says[1]
 

@@ -7,7 +7,7 @@ import pytest
 from reporter.judge.questions import QUESTIONS, stated
 from reporter.judge.questions.blocks import BLOCKS
 from reporter.judge.questions.probes import PROBED
-from reporter.judge.questions.question import Answer, answered, gaps, markdown
+from reporter.judge.questions.question import Answer, answered, markdown
 
 ADDS = {
     "layer": "probes: {mine",
@@ -30,22 +30,14 @@ def test_a_study_without_numbers_lacks_what_the_answer_says_to_add(question):
     assert question.title in markdown([answer]) and answer.lacks[0] in markdown([answer])
 
 
-def test_an_answer_that_lacks_nothing_and_shows_nothing_says_so():
-    assert markdown([Answer(BLOCKS, {}, ())]).endswith("Nothing found in the numbers of this study.")
-
-
 def test_an_answer_names_why_the_numbers_are_missing():
+    assert markdown([Answer(BLOCKS, {}, ())]).endswith("Nothing found in the numbers of this study.")
     cells = [
         {"model": "m", "corpus": "p", "error": None, "reasons": '[{"statistic": "other", "reason": "no"}]'},
         {"model": "m", "corpus": "q", "error": None, "reasons": '[{"statistic": "linear", "reason": "one label"}]'},
         {"model": "n", "corpus": "q", "error": "model 'n': no memory", "reasons": None},
     ]
-
-    def read(sql):
-        return cells if "metric = 'probes'" in sql else []
-
-    assert gaps(read, "probes", "linear") == {("m", "q"): "one label", ("n", "q"): "no memory"}
-    lacks = answered(PROBED, "s", read).lacks
+    lacks = answered(PROBED, "s", lambda sql: cells if "metric = 'probes'" in sql else []).lacks
     assert lacks == ("probe q of m has no accuracy: one label", "probe q of n has no accuracy: no memory")
 
 
@@ -62,15 +54,13 @@ BY_MODEL = [{"claim": "c", "model": "bert", "verdict": "refuted", "value": 0.2, 
 FINDINGS = [{"says": "In m it peaks.", "value": 0.5, "ci_low": 0.4, "ci_high": 0.6, "looked_at": 1234}]
 
 
-def as_markdown(only):
-    def read(sql):
-        return BY_MODEL if "claims_by_model" in sql else CLAIMS if "FROM claims" in sql else FINDINGS
-
-    return markdown(stated(read, only))
+def as_markdown(*only):
+    tables = {"claims_by_model": BY_MODEL, "FROM claims": CLAIMS, "": FINDINGS}
+    return markdown(stated(lambda sql: next(rows for words, rows in tables.items() if words in sql), only))
 
 
 def test_verdicts_are_a_table_and_findings_a_list():
-    text = as_markdown(["claims", "findings", "layer"])
+    text = as_markdown("claims", "findings", "layer")
     assert "1 supported, 1 failed" in text
     assert "| a \\| b is large | all tokens | supported | 0.988 | 0.9 to 0.99 |" in text
     assert "| the same | without sinks | refuted | 0.1 |  |" in text
@@ -79,8 +69,8 @@ def test_verdicts_are_a_table_and_findings_a_list():
     assert "- Claim c: registered 2026-11-01, before" in text and "- Claim sql: not registered." in text
     assert "1,234 tests" in text and "In m it peaks. (Difference 0.5, 95 %: 0.4 to 0.6.)" in text
     assert text.index("## What does it claim?") < text.index("## What stands out?")
-    assert "claim" not in as_markdown(["findings"]).partition("\n")[0]
-    assert as_markdown(["layer"]) == ""
+    assert "claim" not in as_markdown("findings").partition("\n")[0]
+    assert as_markdown("layer") == ""
 
 
 def without(blocks, change, half):
@@ -89,37 +79,33 @@ def without(blocks, change, half):
     return model | ends | {"many": len(blocks.split("–")), "blocks": blocks, "whole": 4.5}
 
 
-@pytest.mark.parametrize(
-    ("rows", "says"),
-    [
-        ([without("3", 0.0, 0.0), without("2–3", 0.4, 0.1)], "Block 3 can be removed"),
-        ([without("3", 0.3, 0.1)], "No tested set of blocks"),
-        ([without("3", 0.02, 0.05)], "Block 3 may be removable"),  # few texts leave a loss open
-    ],
-)
-def test_a_block_can_be_removed_only_if_no_meaningful_loss_is_left_open(rows, says):
-    (box,) = answered(BLOCKS, "s", lambda sql: rows if "FROM skipped_blocks" in sql else []).boxes
-    assert says in box.says
+def test_a_block_can_be_removed_only_if_no_meaningful_loss_is_left_open():
+    losses = {
+        "Block 3 can be removed": [without("3", 0.0, 0.0), without("2–3", 0.4, 0.1)],
+        "No tested set of blocks": [without("3", 0.3, 0.1)],
+        "Block 3 may be removable": [without("3", 0.02, 0.05)],  # few texts leave a loss open
+    }
+    for says, rows in losses.items():
+        (box,) = answered(BLOCKS, "s", lambda sql, rows=rows: rows if "FROM skipped_blocks" in sql else []).boxes
+        assert says in box.says
 
 
-@pytest.mark.parametrize(
-    ("best", "says"),
-    [
-        ((-0.2, -0.3, -0.1), "If blocks 2–3 run twice, the loss changes by −0.2 [−0.3, −0.1] nats, the best"),
-        ((-0.2, -0.5, 0.1), "does not change the loss significantly"),
-        ((0.1, 0.05, 0.2), "raises the loss significantly"),
-    ],
-)
-def test_the_best_repetition_of_blocks_is_in_the_answer(best, says):
+TWICE = {
+    (-0.2, -0.3, -0.1): "If blocks 2–3 run twice, the loss changes by −0.2 [−0.3, −0.1] nats, the best",
+    (-0.2, -0.5, 0.1): "does not change the loss significantly",
+    (0.1, 0.05, 0.2): "raises the loss significantly",
+}
+
+
+@pytest.mark.parametrize("best", TWICE)
+def test_the_best_repetition_of_blocks_is_in_the_answer(best):
     of = {"study": "s", "model": "dec", "checkpoint": "final"}
-    numbers = {(1, 4): (0.5, 0.4, 0.6), (2, 3): best}
-    names = ("first", "last", "change", "change_low", "change_high")
-    rows = [of | {"item": "trial"} | dict(zip(names, (*run, *x), strict=True)) for run, x in numbers.items()]
+    names = ("item", "first", "last", "change", "change_low", "change_high")
+    rows = [of | dict(zip(names, row, strict=True)) for row in (("trial", 1, 4, 0.5, 0.4, 0.6), ("trial", 2, 3, *best))]
     loss = {"corpus": "trial", "metric": "skip", "statistic": "loss", "value": 4.5}
-    frames = {
+    tables = {
         "models": [of | {"baseline": None, "is_last": True}],
         "repeated_blocks": rows,
-        "skipped_blocks": [of | without("3", 0.1, 0.1)],
         "layer_metrics": [of | loss],
     }
 
@@ -127,20 +113,18 @@ def test_the_best_repetition_of_blocks_is_in_the_answer(best, says):
         if "FROM skipped_blocks" not in sql:
             return []
         with duckdb.connect() as connection:
-            for name, frame in frames.items():
-                connection.register(name, pd.DataFrame(frame))
+            for name, table in (tables | {"skipped_blocks": [of | without("3", 0.1, 0.1)]}).items():
+                connection.register(name, pd.DataFrame(table))
             return connection.execute(sql, {"study": "s"}).df().to_dict("records")
 
     answer = answered(BLOCKS, "s", read)
     row = answer.tables["block_answers"][0]
-    assert (row["twice"], row["twice_change"]) == ("2–3", best[0])
-    assert says in answer.boxes[0].says
+    assert (row["twice"], row["twice_change"]) == ("2–3", best[0]) and TWICE[best] in answer.boxes[0].says
 
 
 def trial(item, changes, influences, lows):
     """Return the numbers of a trial with four blocks."""
-    of_model = {"rank_influence": (0.4, 0.1, 0.7), "stability": (0.9, None, None)}
-    rows = [(name, None, *numbers) for name, numbers in of_model.items()]
+    rows = [("rank_influence", None, 0.4, 0.1, 0.7), ("stability", None, 0.9, None, None)]
     for layer, (change, influence, low) in enumerate(zip(changes, influences, lows, strict=True)):
         rows += [("change", layer, change, change - 0.1, change + 0.1), ("influence", layer, influence, None, None)]
         rows += [("excess", layer, change - min(changes), low, 0.5)]
