@@ -52,17 +52,6 @@ def rows(read, own, thin=None):
     return found
 
 
-def test_views_of_the_numbers_are_downsampled_and_tables_with_their_schema_are_not(read, monkeypatch):
-    """A query may read the view ``profiles``; one that names ``main.layer_metrics`` keeps its rows and says nothing."""
-    monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 60)
-    every = len(read("SELECT * FROM layer_metrics"))
-    read("CREATE OR REPLACE VIEW profiles AS SELECT * FROM layer_metrics")
-    for table in ("profiles", "main.layer_metrics"):
-        sql, kept = Sampling("'s'").apply(f"SELECT model, layer, value FROM {table}", chart(""), read)
-        thinned = table == "profiles"
-        assert (len(read(sql)) < every / 2) == ("one layer in" in kept) == bool(kept) == thinned, table
-
-
 def test_steps_are_spread_over_their_logarithm_and_a_study_of_few_numbers_is_shown_whole(read):
     assert spread(range(1001), 4) == (0, 9, 99, 1000)  # 1 + step: 1, 10, 100, 1001
     assert spread([5, 7], 4) == (5, 7)

@@ -4,6 +4,7 @@ import io
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -75,16 +76,6 @@ def test_every_link_leads_somewhere_and_nothing_is_asked_of_the_network(reports,
     assert "url(" not in read(reports / "assets" / "reporter.css")
 
 
-def test_pages_of_a_study_name_each_other(reports):
-    study, tokens = read(reports / "explored" / "index.html"), read(reports / "explored" / "tokens.html")
-    assert '<a href="tokens.html">Tokens</a>' in study and '<a href="index.html">Overview</a>' in tokens
-    assert '<a href="tokens.html" aria-current="page">Tokens</a>' in tokens
-    assert 'href="explored/tokens.html"' in read(reports / "index.html")
-    names = re.findall(r'<a href="[^"]+"(?: aria-current="page")?>(\w+)</a>', read(reports / "whole" / "index.html"))
-    assert names[:6] == ["Overview", "Layers", "Training", "Tokens", "Claims", "Method"]
-    assert not (reports / "explored" / "training.html").exists(), "nothing was trained"
-
-
 def test_no_page_and_no_part_holds_markup_of_a_name_or_a_token(reports, torn):
     for text in map(read, [*reports.rglob("*.html"), *reports.glob("*/data/*.js")]):
         assert HOSTILE not in text and "</script>alert" not in text and "<img src=x" not in text
@@ -120,22 +111,18 @@ def test_the_list_has_every_study(reports):
     assert dict(zip(names, lines, strict=True)) == counts, "null baselines have no line, items of analyses have"
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no ink <b>"), MemoryError()])
 @pytest.mark.parametrize(
     ("module", "function", "page"), [(free_charts.profile, "profile", "layers"), (contents, "read_journeys", "tokens")]
 )
-def test_what_breaks_says_so_and_short_memory_leaves_no_page(
-    written, tmp_path, monkeypatch, module, function, page, error
-):
-    def broken(*_, **__):
+def test_what_breaks_says_so_and_short_memory_leaves_no_page(written, tmp_path, monkeypatch, module, function, page):
+    def broken(error, *_, **__):
         raise error
 
-    monkeypatch.setattr(module, function, broken)
-    if isinstance(error, MemoryError):
-        with pytest.raises(MemoryError):
-            written()
-        assert not list(tmp_path.rglob("*.html")), "the next run would take it for up to date"
-        return
+    monkeypatch.setattr(module, function, partial(broken, MemoryError()))
+    with pytest.raises(MemoryError):
+        written()
+    assert not list(tmp_path.rglob("*.html")), "the next run would take it for up to date"
+    monkeypatch.setattr(module, function, partial(broken, RuntimeError("no ink <b>")))
     text = written()
     assert "RuntimeError: no ink &lt;b&gt;" in read(tmp_path / "made-up" / f"{page}.html")
     assert ("This chart could not be made." in text) == (page == "layers")
@@ -221,3 +208,12 @@ def test_a_csv_runs_no_formula(written, tmp_path):
     for path in (tmp_path / "made-up" / "data").glob("*.csv"):
         assert not any(str(cell).startswith("=") for row in rows_of(read(path)) for cell in row.values()), path.name
     assert "'=1+1" in {row["model"] for row in rows_of(read(tmp_path / "made-up" / "data" / "motion.norm.csv"))}
+
+
+def test_a_long_text_opens_with_whole_sentences_or_clauses():
+    text = "The mean (of a; b. c) over x of layer l. h is what Skean et al. show; " + "more of it; " * 40
+    first, rest = folded(text)
+    assert first.startswith("The mean (of a; b. c) over x of layer l. h is what Skean et al. show; more")
+    assert 36 < len(first.split()) <= 40 and f"{first}; {rest}".split() == text.split()
+    assert folded("short; and whole") == ("short; and whole", "")
+    assert folded(text, 2)[0] == "The mean (of a; b. c) over x of layer l.", "no clause is cut"

@@ -1,14 +1,10 @@
 """Sentences with formulas as LaTeX."""
 
-import shutil
-import subprocess
 from types import SimpleNamespace
 
 import pytest
 
 from reporter.core.numbers import estimate
-from reporter.metrics.analysis import analyses
-from reporter.metrics.base import catalogue
 from reporter.report import tex
 from reporter.report.tex import typeset
 
@@ -57,16 +53,3 @@ def test_the_first_comparison_is_of_role_means_and_tables_are_as_wide_as_asked_f
     assert list(tables["compared"][0].columns) == ["Statistic", "3 encoders", "2 decoders"]
     assert [len(part.columns) - 1 for part in tables["compared-models-wiki-a-words"]] == parts
     assert r"Statistic 0 & 0.075 \mbox{[0.069, 0.082]} & 0.075" in tex.table(tables["compared"][0], width)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("pdflatex"), reason="LaTeX is not here")
-def test_latex_sets_every_definition(tmp_path):
-    statistics = [own for one in (catalogue() | analyses()).values() for own in one.statistics]
-    kinds = ("title", "definition", "interval", "trap", "published")
-    body = "\n\n".join(typeset(text) for own in statistics for kind in kinds if (text := getattr(own, kind)))
-    (tmp_path / "all.tex").write_text(rf"\documentclass{{article}}\begin{{document}}{body}\end{{document}}")
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert "Missing character" not in (tmp_path / "all.log").read_text(errors="replace")
