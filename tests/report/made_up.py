@@ -33,20 +33,12 @@ MODELS = (
     ("llama", "decoder", 8, 64, (None,)),
 )
 SMALL = {"models": MODELS[1:2], "corpora": ("nested",), "metrics": ("motion",)}
-WHOLE = (
-    ("bert", "encoder", 4, 64, (0, 600)),
-    ("bert (random-init)", "encoder", 4, 64, (None,)),
-    ("gpt2", "decoder", 6, 96, (0, 600)),
-    ("gpt2 (random-init)", "decoder", 6, 96, (None,)),
-    ("gpt2 (shuffled)", "decoder", 6, 96, (None,)),
-    ("tuned", "encoder", 4, 64, (None,)),
-)
-BASES = {
-    "bert (random-init)": ("bert", "random-init"),
-    "gpt2 (random-init)": ("gpt2", "random-init"),
-    "gpt2 (shuffled)": ("gpt2", "shuffled"),
-    "tuned": ("bert", None),
-}
+# as above, with null baselines and a model that was trained further
+WHOLE = (("bert", "encoder", 4, 64, (0, 600)), ("bert (random-init)", "encoder", 4, 64, (None,)))
+WHOLE += (("gpt2", "decoder", 6, 96, (0, 600)), ("gpt2 (random-init)", "decoder", 6, 96, (None,)))
+WHOLE += (("gpt2 (shuffled)", "decoder", 6, 96, (None,)), ("tuned", "encoder", 4, 64, (None,)))
+BASES = {"bert (random-init)": ("bert", "random-init"), "gpt2 (random-init)": ("gpt2", "random-init")}
+BASES |= {"gpt2 (shuffled)": ("gpt2", "shuffled"), "tuned": ("bert", None)}
 OF_ENCODERS = {"norm_placement": "post", "last_hidden_state": "block", "first_token": "[CLS]", "bos": "as-is"}
 OF_DECODERS = {"norm_placement": "pre", "last_hidden_state": "final", "first_token": "word", "bos": "as-is"}
 FLOORS = {"twonn": 33.0, "twonn_ml": 34.0, "mean_cosine": 0.0}
@@ -177,9 +169,8 @@ def fill_findings(store, study):
 def fill_texts(store, study, texts):
     """Show texts of the corpus ``nested``: the first two are the first ones, others are drawn."""
     rows = [{"corpus": "nested", "number": n, "drawn": n > 2, "text": text} for n, text in enumerate(texts, 1)]
-    store.replace(
-        "corpus_texts", study, [row | {"characters": len(row["text"]) + (row["number"] == 1)} for row in rows]
-    )
+    rows = [row | {"characters": len(row["text"]) + (row["number"] == 1)} for row in rows]
+    store.replace("corpus_texts", study, rows)
 
 
 def fill_answers(store, study):
@@ -198,9 +189,8 @@ def fill_others(path, study, title, models, tables):
     rows = list(model_rows(study, [(name, role, layers, 64, steps) for name, role, layers, steps, *_ in models], {}))
     cell = {"corpus": "(weights)", "metric": "vocabulary"} | cell_row("c", "vocabulary", "")
     cells = [cell | {name: row[name] for name in ("study", "model", "checkpoint")} for row in rows]
-    append(
-        path, models=rows, cells=cells, **{name: pd.DataFrame(own).assign(study=study) for name, own in tables.items()}
-    )
+    own = {name: pd.DataFrame(rows_of_table).assign(study=study) for name, rows_of_table in tables.items()}
+    append(path, models=rows, cells=cells, **own)
     return store
 
 

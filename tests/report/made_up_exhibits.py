@@ -25,9 +25,8 @@ def exhibits():
     for name, role, layers, steps, more, positions in MODELS:
         for step in steps:
             who = {"model": name, "checkpoint": "final" if step is None else f"step{step}", "step": step, "role": role}
-            found = (
-                [] if step == 50 else [(who, *own) for own in static_rows(positions)]
-            )  # of the last checkpoint alone
+            # of the last checkpoint alone
+            found = [] if step == 50 else [(who, *own) for own in static_rows(positions)]
             for site, layer, depth in places_of(layers, more):
                 at = who | {"site": site, "layer": layer, "depth": depth}
                 found += [(at, *own) for own in sentence_rows(depth)]
@@ -56,13 +55,9 @@ def static_rows(positions):
             row |= {"other_id": rank, "other": TOKENS[rank]} if what == "token–token" else {}
             row |= {"token_id": rank - 1, "token": TOKENS[rank - 1], "value": 0.9 - rank / 20}
             yield "vocabulary_extremes", row | {"certain": rank != 11}
-    facts = [
-        ("positions", None, "learned" if positions else "none"),
-        ("note 1", None, "A note on <b>positions</b>."),
-        ("token vectors", float(len(TOKENS)), "8 dimensions"),
-        ("norm of token: mean", 1.5, "n = 70"),
-        ("norm of token: standard deviation", 0.3, "n = 70"),
-    ]
+    facts = [("positions", None, "learned" if positions else "none"), ("note 1", None, "A note on <b>positions</b>.")]
+    facts += [("token vectors", float(len(TOKENS)), "8 dimensions"), ("norm of token: mean", 1.5, "n = 70")]
+    facts += [("norm of token: standard deviation", 0.3, "n = 70")]
     for (measure, part), i in product((("norm", "token"), ("cosine", "token–token")), range(10)):
         own = {"measure": measure, "part": part, "low": i / 10, "high": (i + 1) / 10}
         yield "histograms", OF_WEIGHTS | own | {"count": int(100 * math.exp(-((i - 5) ** 2) / 4))}
@@ -125,11 +120,8 @@ def sentence_rows(depth):
     for i, pooling in enumerate(("mean", "last", "first")):
         row = {"probe": "classes", "pooling": pooling, "main": i == 0, "accuracy": 0.9 - 0.2 * i - 0.1 * depth}
         yield "probe_poolings", row | {"ci_low": 0.5, "ci_high": 0.95, "chance": 0.5, "n": 24}
-    statistics = [("clouds", "two", "separability", 0.9)]
-    statistics += [
-        ("probes", "classes", name, 0.9 - 0.3 * k)
-        for k, name in enumerate(("linear", "linear_control", "linear_selectivity"))
-    ]
+    statistics = [("clouds", "two", "separability", 0.9), ("probes", "classes", "linear", 0.9)]
+    statistics += [("probes", "classes", "linear_control", 0.6), ("probes", "classes", "linear_selectivity", 0.3)]
     for metric, item, name, high in statistics:
         value = high - 0.1 * depth
         row = {"corpus": item, "view": "words", "metric": metric, "statistic": name, "value": value, "n": 24}

@@ -84,11 +84,13 @@ def test_how_many_were_cut_stands_beside_the_corpus(written, tmp_path):
     store = fill(tmp_path / "results.duckdb", **SMALL | {"models": models})
 
     def cut(**models):
-        for model, texts in models.items():
+        for model, (texts, limit) in models.items():
             key = {"study": "made-up", "model": model, "checkpoint": "final"}
+            store.put("models", tuple(key), key | {"max_tokens": limit})
             cell = key | {"corpus": "nested", "metric": "motion"}
             store.put("cells", tuple(cell), cell | {"cut_texts": texts, "inputs": '{"max_tokens": 256}'})
         return re.findall("<td>([^<]* of 500 .*?)</td>", written())
 
-    assert cut(m=50, n=50, o=50) == ["50 of 500 (10 %), at 256 tokens"]
-    assert cut(m=100, n=0, o=0) == ["m: 100 of 500 (20 %), at 256 tokens<small>n, o: none</small>"]
+    assert cut(m=(50, None), n=(50, 512), o=(50, None)) == ["50 of 500 (10 %), at 256 tokens"]
+    cells = cut(m=(100, 128), n=(0, None), o=(0, None))
+    assert cells == ["m: 100 of 500 (20 %), at 128 tokens<small>n, o: none</small>"]

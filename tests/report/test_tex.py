@@ -1,11 +1,8 @@
-"""Sentences with formulas as LaTeX."""
-
-from types import SimpleNamespace
+"""Sentences with formulas, and estimates, as LaTeX has them."""
 
 import pytest
 
 from reporter.core.numbers import estimate
-from reporter.report import tex
 from reporter.report.tex import typeset
 
 
@@ -35,21 +32,3 @@ def test_an_estimate_has_the_digits_that_its_interval_leaves():
     written |= {(1234.5, 1200, 1270): "1,234 [1,200, 1,270]", (-0.131, -0.1344, -0.127): "−0.131 [−0.134, −0.127]"}
     written |= {(0.5, None, None): "0.5", (None, None, None): "–", (0.0, 0.0, 0.0): "0"}
     assert {numbers: estimate(*numbers) for numbers in written} == written
-
-
-@pytest.mark.parametrize(("width", "parts"), [(85, [3, 2]), (170, [5])])
-def test_the_first_comparison_is_of_role_means_and_tables_are_as_wide_as_asked_for(width, parts):
-    cells = [{"numbers": [{"value": 0.0752, "ci_low": 0.069, "ci_high": 0.082}] * 2}] * 6
-    models, roles = (
-        [{"name": name, "cells": cells} for name in names]
-        for names in ("abcde", ("3 encoders, mean", "2 decoders, mean"))
-    )
-    comparison = {"corpus": "wiki.a", "models": models, "roles": roles}
-    charts = [SimpleNamespace(chart=SimpleNamespace(title=f"statistic {number}")) for number in range(6)]
-    compared = SimpleNamespace(charts=charts, views=("words", "no-sinks"), tables=[comparison])
-    tables = tex._compared(SimpleNamespace(compared=compared), width)
-    names = ("models-wiki-a-words", "roles-wiki-a-no-sinks", "models-wiki-a-no-sinks")
-    assert list(tables) == ["compared", *(f"compared-{name}" for name in names)]
-    assert list(tables["compared"][0].columns) == ["Statistic", "3 encoders", "2 decoders"]
-    assert [len(part.columns) - 1 for part in tables["compared-models-wiki-a-words"]] == parts
-    assert r"Statistic 0 & 0.075 \mbox{[0.069, 0.082]} & 0.075" in tex.table(tables["compared"][0], width)
