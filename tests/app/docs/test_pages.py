@@ -1,16 +1,14 @@
 """What the pages show is run, so that it cannot go stale.
 
-A block marked ``yaml`` is a whole study, ``python`` and ``sql`` run beside the results of a small one; a page that has
-its reader make files is followed to the letter. What is marked otherwise (``yml``, ``py``) is a part of something.
+A block marked ``yaml`` is a whole study, ``python`` and ``sql`` run beside the results of a small one. What is marked
+otherwise (``yml``, ``py``) is a part of something.
 """
 
 import contextlib
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import reporter
 from reporter.app.cli import app
@@ -117,30 +115,6 @@ def test_every_verb_is_described_and_every_page_and_test_that_is_promised_is_the
     assert promised <= {*PAGES, "keys", "tables", "glossary", "python-names", "contributing", "first-study"}
     named = set(re.findall(r"`(tests/[\w/]+\.(?:py|md))`", PAGES["reliability"]))
     assert len(named) > 20 and not [name for name in named if not (ROOT / name).is_file()]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("page", "says"),
-    [
-        ("which-layer", ["linear probe `opinion`", "pooling", "significant"]),
-        ("tune-against-base", ["tuned against base, on news", "a different seed would explain"]),
-    ],
-)
-def test_a_guide_is_followed(tmp_path, monkeypatch, bare_runs, page, says):
-    monkeypatch.chdir(tmp_path)
-    for name, text in re.findall(r"[Mm]ake the file `([^`]+)`.*?^```\w+\n(.*?)^```", PAGES[page], re.M | re.S):
-        Path(name).write_text(text, "utf-8")
-    kinds = ("cries alone in house {}\tbad", "sleeps well in house {}\tgood")
-    rows = [f"the cat {kinds[i % 2].format(i)}" for i in range(60)]
-    Path("reviews.tsv").write_text("\n".join(["text\tlabel", *rows]), "utf-8")
-    printed = ""
-    for command in "".join(blocks(page, "sh")).strip().splitlines():
-        with bare_runs(answers=True):
-            done = CliRunner().invoke(app, shlex.split(command)[1:], prog_name="reporter")
-        assert done.exit_code == 0, done.output
-        printed += done.output
-    assert all(words in printed for words in says)
 
 
 def test_the_readme_is_short_and_shows_what_a_stored_run_printed():

@@ -100,23 +100,17 @@ def test_odd_arguments_are_refused_in_one_sentence(here):
     results = reporter.open("results", "look")
     for call, message in (
         (lambda: reporter.open(None), "folder must be a path"),
-        (lambda: reporter.open("a\0b"), "folder must be a path"),
         (lambda: reporter.open("results", 5), "study must be text, got the number 5"),
         (lambda: reporter.run(None), "a study must be a YAML file or a mapping"),
-        (lambda: reporter.run({}), "study"),
         (lambda: reporter.run(STUDY, out=None), "out must be a path, as text or pathlib.Path, got nothing"),
-        (lambda: reporter.run(STUDY, only=None), "only must be a list of names"),
         (lambda: reporter.run(STUDY, only=[1]), "a name in only must be text"),
         (lambda: reporter.run(STUDY, only="motoin"), "motoin"),
         (lambda: reporter.validate(5), "a study must be a YAML file or a mapping"),
         (lambda: results.sql(None), "query must be text"),
-        (lambda: results.sql(""), ""),
         (lambda: results.table(None), "name must be text"),
         (lambda: results.table("layer_metrics", "polar"), "form must be 'pandas', 'polars' or"),
-        (lambda: results.chart(None), "figure must be text"),
         (lambda: results.chart(""), ""),
         (lambda: results.chart("motion.norm", panel=3), "panel must be text"),
-        (lambda: results.chart("motion.norm", view=None), "view must be text"),
         (lambda: reporter.Results("results", [None]), "the id of a study must be text"),
     ):
         with pytest.raises(reporter.ReporterError) as refused:

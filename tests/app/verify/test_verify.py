@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -10,9 +11,12 @@ from oracles.families import build_family
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
+from reporter.app.verify.deviations import Stored, compare
+from reporter.app.verify.reading import Found, never_a_word, splitmix64
 from reporter.core.errors import UsageError
 from reporter.metrics.base import catalogue
 from reporter.models.load import LoadedModel
+from reporter.texts.tokens import ids_without_words
 
 TEXTS = ("The cat runs in town", "birds sing")
 
@@ -171,3 +175,29 @@ def test_texts_of_one_token_agree(of_family):
 def test_what_the_head_reads_agrees_where_the_final_state_is_not_read(of_family, family):
     found = of_family(family, *TEXTS, metrics=["motion", "lens"], sites=["embedding", "block"])
     assert ("lens.kl" in found.deviations) == (family == "gpt2")  # the heads of the others are not read
+
+
+def test_special_strings_are_no_words_but_an_unknown_word_is_one():
+    """Id 2 ends texts, so it is no word even where it stands for unknown ones, too; id 3 only pads."""
+    ids = {"bos_token_id": 1, "eos_token_id": 2, "cls_token_id": None, "sep_token_id": None, "mask_token_id": None}
+    for unknown, expected in ((0, {1, 2, 3}), (2, {1, 2, 3}), (3, {1, 2})):
+        tokenizer = SimpleNamespace(all_special_ids=sorted({1, 2, 3, unknown}), unk_token_id=unknown, **ids)
+        assert never_a_word(tokenizer) == expected == set(ids_without_words(tokenizer).tolist())
+
+
+def test_hashes_are_those_of_the_authors_of_splitmix():
+    """The first outputs with the seed 1234567, as their reference program prints them."""
+    hashes = [splitmix64((1234567 + i * 0x9E3779B97F4A7C15) % 2**64) for i in range(2)]
+    assert hashes == [6457827717110365317, 3203168211198807973]
+
+
+def test_what_bf16_products_move_a_state_by_is_no_deviation_of_a_small_distance():
+    stored = {("distance", "words", None, None): Stored(0.0097, None)}
+    for value, moved, agrees in (
+        (0.0071, 0.02, True),
+        (0.0397, 0.02, False),
+        (0.0071, 0.0, False),
+        (0.0097, 0.0, True),
+    ):
+        again = [Found("distance", "words", None, value)]
+        assert compare("change", stored, again, "m", moved)["change.distance"].passed == agrees
