@@ -32,14 +32,15 @@ import argparse
 import csv
 import json
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -81,9 +82,8 @@ class AtLayers:
 
     def start(self, batch: HiddenBatch) -> None:
         """Show a whole batch."""
-        states = [batch.states[layer] for layer in self.layers]
         of_layers = {name: getattr(batch, name)[self.layers] for name in ("norms", "known_norms", "peaks")}
-        batch = replace(batch, layout=self.layout, states=states, **of_layers)
+        batch = replace(batch, layout=self.layout, states=[batch.states[at] for at in self.layers], **of_layers)
         self.observable.start(batch)
         for layer in batch.layers():
             self.observable.observe(layer)
@@ -189,56 +189,41 @@ def study(
         base: the model that this one was made from, for what compares the two.
     """
     set_up = [(metric, metric.options(**(options or {}).get(metric.name, {}))) for metric in metrics]
-    kept: dict[str, int] = {}
+    kept: dict[str, int] = {"moments": 0}  # views read their tokens there
     for metric, own in set_up:
         for name in metric.needs:
             kept[name] = max(kept.get(name, 0), own.size_of(name))
-    kept.setdefault("moments", 0)  # views read their tokens there
     known = [round(subset * size) for size in sizes if round(subset * size) <= len(source.texts) * 0.8]
     found: dict[Key, Series] = defaultdict(Series)
-    rng = np.random.default_rng(0)
+    rng, sides = np.random.default_rng(0), [source] if base is None else [source, base]
     with floors_of_one_size():
         for draw in range(subsets):
             order = rng.permutation(len(source.texts)).tolist()
             for size in {subset, *known} if draw < max(20, subsets // 4) else {subset}:
-                both = [one for one in (source, base) if one is not None]
-                _measure(both, order[:size], set_up, kept, views, draw, found, size, size == subset)
+                for key, value in _measured(sides, order[:size], set_up, kept, views, draw):
+                    found[key].values[size].append(np.nan if value.value is None else value.value)
+                    if size == subset:
+                        ends = (value.ci_low, value.ci_high)
+                        found[key].intervals.append((np.nan, np.nan) if None in ends else ends)
             tick(draw + 1)
     return [_row(key, series, subset, len(source.texts)) for key, series in found.items()]
 
 
-def _measure(
-    sides: Sequence[Source],
-    chosen: Sequence[int],
-    metrics: list[tuple[Metric, Any]],
-    kept: Mapping[str, int],
-    views: Sequence[str],
-    seed: int,
-    found: dict[Key, Series],
-    size: int,
-    intervals: bool,
-) -> None:
+def _measured(sides, chosen, set_up, kept, views, seed) -> Iterator[tuple[Key, Any]]:
     observables = [side.observables(chosen, kept, seed) for side in sides]
     memos: list[dict[Any, Any]] = [{} for _ in sides]
     distinct = len({sides[0].texts[i] for i in chosen})
     for view in views:
-        seen, *base = (
-            Observed(of, side.layout, distinct, view, seed, memo)
-            for of, side, memo in zip(observables, sides, memos, strict=True)
-        )
-        for metric, options in metrics:
+        of_sides = zip(observables, sides, memos, strict=True)
+        seen, *base = (Observed(of, side.layout, distinct, view, seed, memo) for of, side, memo in of_sides)
+        for metric, options in set_up:
             results = [] if metric.compares_only else [metric.compute(seen, options)]
             if base and metric.between is not None and "base" in metric.between.of:
                 results.append(metric.between.compare(seen, base if metric.between.own else base[0], options))
             for value in chain(*results):
                 where = _where(value, sides[0].layers)
-                if where is None or value.statistic.endswith("_floor"):
-                    continue
-                series = found[full_name(metric.name, value), view, where]
-                series.values[size].append(np.nan if value.value is None else value.value)
-                if intervals:
-                    both = (value.ci_low, value.ci_high)
-                    series.intervals.append((np.nan, np.nan) if None in both else both)
+                if where is not None and not value.statistic.endswith("_floor"):
+                    yield (full_name(metric.name, value), view, where), value
 
 
 def _where(value: Any, layers: tuple[int, ...]) -> str | None:
@@ -273,11 +258,9 @@ def _drift(series: Series) -> tuple[float, float]:
     """Return the slope of the value over log2 of the number of texts, within each draw, and its standard error."""
     draws = min(len(values) for values in series.values.values())
     sizes = sorted(series.values)
-    if len(sizes) < 2 or draws < 2:
-        return float("nan"), float("nan")
     y = np.array([series.values[size][:draws] for size in sizes])
     y = y[:, np.isfinite(y).all(axis=0)]
-    if y.shape[1] < 2:
+    if min(y.shape) < 2:
         return float("nan"), float("nan")
     x = np.log2(sizes) - np.mean(np.log2(sizes))
     slopes = x @ y / (x @ x)  # the subsets of a draw lie in one another, so that most of their noise is shared
@@ -287,15 +270,11 @@ def _drift(series: Series) -> tuple[float, float]:
 @contextmanager
 def floors_of_one_size() -> Iterator[None]:
     """Draw each floor once, for 1000 tokens: drawing them for each subset would take most of the time."""
-    names = ("eigenvalues", "top_variance_share", "mean_cosine", "pair_cosine", "step_angle")
-    own = {name: getattr(noise, name) for name in names}
-    try:
-        for name, of in own.items():
-            setattr(noise, name, lambda n, d, seed, of=of: of(1000, d, 0))
+    with ExitStack() as until_the_end:
+        for name in ("eigenvalues", "top_variance_share", "mean_cosine", "pair_cosine", "step_angle"):
+            one_size = partial(lambda of, n, d, seed: of(1000, d, 0), getattr(noise, name))
+            until_the_end.enter_context(patch.object(noise, name, one_size))
         yield
-    finally:
-        for name, of in own.items():
-            setattr(noise, name, of)
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -322,11 +301,9 @@ def counted(rows: Sequence[Row], texts: int, name: str, subsets: int) -> list[Co
     for row in moving(rows):
         if np.isfinite(row.covered):
             covered[row.statistic].append(row.covered)
-    found = []
-    for statistic, of in covered.items():
-        below = sum(one < _coverage.LEAST_IN_LAYER for one in of)
-        found.append(Coverage(statistic, texts, name, subsets, len(of), below, round(sum(of) / len(of), 3)))
-    return found
+    below = {statistic: sum(one < _coverage.LEAST_IN_LAYER for one in of) for statistic, of in covered.items()}
+    numbers = {statistic: (len(of), below[statistic], round(sum(of) / len(of), 3)) for statistic, of in covered.items()}
+    return [Coverage(statistic, texts, name, subsets, *of) for statistic, of in numbers.items()]
 
 
 def write(path: Path, lines: Sequence[Coverage]) -> None:
@@ -393,7 +370,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if len(texts) < 2 * largest:
         parser.error(f"{len(texts)} texts: subsets of {largest} need at least twice as many")
     layers = [int(part) for part in asked.layers.split(",")] if asked.layers else None
-    began = time.monotonic()
     source = Source(model, texts, layers, asked.max_tokens)
     base = None if asked.base is None else Source(loaded(asked.base), texts, layers, asked.max_tokens)
     chosen, views = [known[name] for name in wanted], asked.views.split(",")
@@ -401,7 +377,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for size in sizes:
             rows = study(source, chosen, views, size, asked.subsets, asked.options, (1,), base=base)
             write(Path(_coverage.__file__).parent / _coverage.FILE, counted(rows, size, asked.write, asked.subsets))
-            _tell(f"{size} texts after {time.monotonic() - began:.0f} s")
+            _tell(f"{size} texts are counted")
         return
 
     def tick(done: int) -> None:
@@ -410,9 +386,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     compared = (1,) if asked.no_drift else SIZES
     rows = study(source, chosen, views, asked.subset, asked.subsets, asked.options, compared, tick, base)
-    print(f"{asked.subsets} subsets of {asked.subset} of {len(texts)} texts\n")
-    print(table(rows), end="\n\n")
-    print(summary(rows))
+    print(f"{asked.subsets} subsets of {asked.subset} of {len(texts)} texts\n\n{table(rows)}\n\n{summary(rows)}")
 
 
 def _reads_more(name: str) -> bool:

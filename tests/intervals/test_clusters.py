@@ -12,12 +12,7 @@ from oracles.tokens import all_tokens
 from reporter.app.verify import by_map
 from reporter.forward.means import poisson_weights
 from reporter.forward.observed import KINDS, Observed
-from reporter.geometry.intervals import (
-    error_over_texts,
-    interval,
-    percentile_interval,
-    share_interval,
-)
+from reporter.geometry.intervals import error_over_texts, interval, percentile_interval, share_interval
 from reporter.judge.questions.probes import difference
 from reporter.metrics import _classifiers
 from reporter.metrics.base import catalogue
@@ -25,19 +20,15 @@ from reporter.metrics.base import catalogue
 CLUSTERS, CORPORA = 40, 60
 
 
-def drawn(rng):
-    """Return the cluster of each text, and a function that draws numbers of texts, 0.3 of them the clusters'."""
+def measured(rng, clustered):
+    """Yield the number and interval of a mean, a ratio of means, a paired difference and accuracies of a probe."""
     cluster = np.repeat(np.arange(CLUSTERS), rng.integers(5, 11, CLUSTERS))
 
     def alike(*shape):
         of_clusters, of_texts = (rng.standard_normal((n, *shape)) for n in (CLUSTERS, len(cluster)))
         return 0.3**0.5 * of_clusters[cluster] + 0.7**0.5 * of_texts
 
-    return cluster, alike
-
-
-def measured(rng, units, cluster, alike, y):
-    """Yield the number and interval of a mean, a ratio of means, a paired difference and accuracies of a probe."""
+    y, units = (rng.permutation(CLUSTERS) % 2)[cluster], cluster if clustered else np.arange(len(cluster))
     n, count = len(cluster), len(np.unique(units))
     a, b = 5 + alike(), 9 + 2 * alike()
     yield "mean", a.mean(), interval(a.mean(), error_over_texts(a - a.mean(), units, n, count), "plain", (-9, 99))
@@ -65,11 +56,7 @@ def test_coverage_with_the_key_and_without():
     for clustered in (True, False):
         found = {}
         for seed in range(CORPORA):
-            rng = np.random.default_rng(seed)
-            cluster, alike = drawn(rng)
-            y = (rng.permutation(CLUSTERS) % 2)[cluster]
-            units = cluster if clustered else np.arange(len(cluster))
-            for name, value, ends in measured(rng, units, cluster, alike, y):
+            for name, value, ends in measured(np.random.default_rng(seed), clustered):
                 found.setdefault(name, []).append((value, *ends))
         for name, rows in found.items():
             values, low, high = np.array(rows).T
@@ -79,10 +66,9 @@ def test_coverage_with_the_key_and_without():
     assert covered["accuracies", True] > 0.93  # wider by design (Nadeau & Bengio)
 
 
-NEEDS = {name: metric.needs for name, metric in catalogue().items()}
-CORPUS = FakeTexts(  # each cluster has words of its own, so that its states are alike
-    " ".join(map(str, np.random.default_rng(i).integers(3 * (i % 12), 3 * (i % 12) + 6, 3 + i % 9))) for i in range(96)
-)
+# Each cluster has words of its own, so that its states are alike.
+WORDS = [np.random.default_rng(i).integers(3 * (i % 12), 3 * (i % 12) + 6, 3 + i % 9) for i in range(96)]
+CORPUS = FakeTexts(" ".join(map(str, words)) for words in WORDS)
 
 
 @pytest.fixture
@@ -99,6 +85,10 @@ def seen(observe):
     return run
 
 
+def computed(metric, seen):
+    return list(catalogue()[metric].compute(seen, catalogue()[metric].options()))
+
+
 def test_clusters_of_one_text_change_nothing(seen):
     plain, single = seen(None), seen(np.arange(96))
     assert plain.texts == single.texts
@@ -109,11 +99,8 @@ def test_clusters_of_one_text_change_nothing(seen):
 
 
 def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split(seen):
-    clusters = np.arange(96) % 12
-    names = {
-        need for name in ("motion", "anisotropy", "convergence", "layer_pairs", "linearity") for need in NEEDS[name]
-    }
-    some = {"names": sorted(names)}
+    clusters, metrics = np.arange(96) % 12, ("motion", "anisotropy", "convergence", "layer_pairs", "linearity")
+    some = {"names": sorted({need for name in metrics for need in catalogue()[name].needs})}
     whole, plain = seen(clusters, **some), seen(None, **some)
     parts = seen(clusters, shard_characters=150, batch_tokens=200, **some)
     assert whole.texts == parts.texts == 12 and plain.texts == 96
@@ -125,37 +112,34 @@ def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split
         total = (x / np.linalg.norm(x, axis=1, keepdims=True)).sum(axis=0)
         return (total @ total - len(x)) / (len(x) * (len(x) - 1))
 
-    numbers = {"motion.norm": lambda x: np.linalg.norm(x, axis=1).mean(), "anisotropy.mean_cosine": mean_cosine}
-    for name, number in numbers.items():
-        metric, _, statistic = name.partition(".")
-
-        def half(side, metric=metric, statistic=statistic):
-            rows = catalogue()[metric].compute(side, catalogue()[metric].options())
-            [row] = [r for r in rows if r.statistic == statistic and r.place == side.path[1]]
-            return row.value, (row.ci_high - row.ci_low) / 2
-
+    numbers = {
+        ("motion", "norm"): lambda x: np.linalg.norm(x, axis=1).mean(),
+        ("anisotropy", "mean_cosine"): mean_cosine,
+    }
+    for (metric, statistic), number in numbers.items():
+        rows = []
+        for side in (whole, parts, plain):
+            rows += [r for r in computed(metric, side) if (r.statistic, r.place) == (statistic, side.path[1])]
+        (value, again, _), halves = [row.value for row in rows], [(row.ci_high - row.ci_low) / 2 for row in rows]
         without = np.array([number(x[of != left_out]) for left_out in range(12)])
         error = ((12 - 1) / 12 * np.square(without - without.mean()).sum()) ** 0.5 * 2.201  # t with 11 df
-        (value, of_clusters), (again, of_parts), (_, of_texts) = map(half, (whole, parts, plain))
         assert value == pytest.approx(number(x), rel=1e-5) and again == pytest.approx(value, rel=1e-6)
-        assert of_clusters == pytest.approx(error, rel=0.25) and of_parts == pytest.approx(of_clusters, rel=1e-3)
-        assert of_texts < 0.75 * of_clusters
-    gap = list(catalogue()["convergence"].compute(whole, catalogue()["convergence"].options()))
-    assert any(r.statistic == "frequency_gap_p" and r.value is not None for r in gap)
-    pairs = list(catalogue()["layer_pairs"].compute(whole, catalogue()["layer_pairs"].options()))
-    assert any(r.statistic == "cka" and r.ci_low is not None for r in pairs)
+        assert halves[0] == pytest.approx(error, rel=0.25) and halves[1] == pytest.approx(halves[0], rel=1e-3)
+        assert halves[2] < 0.75 * halves[0]
+    gap = [r.value for r in computed("convergence", whole) if r.statistic == "frequency_gap_p"]
+    assert any(value is not None for value in gap)
+    assert any(r.ci_low is not None for r in computed("layer_pairs", whole) if r.statistic == "cka")
     texts = FakeTexts(CORPUS)
     texts.clusters = clusters
     found = by_map.linearity(read_again(model, texts), {})
     again = {(r.statistic, r.place.layer): r.value for r in found if r.view == "words" and r.place.site != "final"}
-    rows = list(catalogue()["linearity"].compute(whole, catalogue()["linearity"].options()))
-    held_out = [r for r in rows if r.statistic == "linearity_heldout" and r.value is not None]
+    held_out = [r for r in computed("linearity", whole) if r.statistic == "linearity_heldout" and r.value is not None]
     assert held_out
     for row in held_out:
         assert row.value == pytest.approx(again[row.statistic, row.place.layer], abs=1e-6), "halves split a cluster"
     single = seen(np.zeros(96, dtype=np.int64), names=["moments", "pooled", "token_path"])
     drawn = single.average("token_path", "curvature", single.path[1]).replicates
     assert np.nanstd(drawn) < 1e-9 < np.isfinite(drawn).sum(), "one cluster is drawn as a whole, or not at all"
-    pairs = list(catalogue()["layer_pairs"].compute(single, catalogue()["layer_pairs"].options()))
+    pairs = computed("layer_pairs", single)
     assert {r.value is None for r in pairs if r.statistic == "cka"} == {False} and single.texts == 1
     assert all(r.ci_low is None for r in pairs)

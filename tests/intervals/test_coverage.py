@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import numpy as np
 from intervals.study import write
 
-import reporter
 from reporter.forward.observed import Place
 from reporter.metrics import _coverage
 from reporter.metrics._coverage import Coverage, clearly_fails, covers, full_name, shown, texts_needed
@@ -47,21 +45,6 @@ def test_an_interval_is_shown_from_the_size_on_at_which_it_covers(monkeypatch, t
         assert shown(PairValue("norm", 0, 1, 1.0, 90, 0.9, 1.1), "motion", 19).ci_high is None
     finally:
         _coverage._needed.cache_clear()
-
-
-def test_what_is_measured_of_few_texts_says_why_it_has_no_interval():
-    rng = np.random.default_rng(0)
-    texts = np.repeat(np.arange(8), 12)
-    found = reporter.measure(
-        {0: rng.standard_normal((96, 6)), 1: rng.standard_normal((96, 6))}, ["motion"], texts=texts
-    )
-    rows = found.layer_metrics
-    norms = rows[rows.statistic == "norm"]
-    needed = texts_needed("motion.norm")
-    assert needed > 8 and norms.value.notna().all() and norms.ci_low.isna().all()
-    assert set(norms.reason) == {
-        f"no interval with fewer than {needed} texts, since its coverage would be too far from 95%"
-    }
 
 
 def test_the_file_names_statistics_that_there_are():

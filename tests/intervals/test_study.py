@@ -38,7 +38,7 @@ def test_coverage_and_drift_where_they_are_known():
         assert f"{row.covered:.4g}" in table([row]) and f"{row.covered:.3f}" in summary([row])
 
 
-def test_the_command_prints_its_tables(capsys):
+def test_the_command_prints_its_tables_and_writes_what_it_counted(capsys, monkeypatch, tmp_path):
     floor = noise.eigenvalues
     main(["--texts-in-all", "40", "--subset", "10", "--subsets", "3", "--metrics", "motion,anisotropy"])
     printed = capsys.readouterr().out
@@ -48,9 +48,6 @@ def test_the_command_prints_its_tables(capsys):
     with pytest.raises(SystemExit):
         main(["--metrics", "lens"])
     assert "choose from" in capsys.readouterr().err
-
-
-def test_what_is_counted_is_written(monkeypatch, tmp_path):
     monkeypatch.setattr(_coverage, "FILE", str(tmp_path / "coverage.csv"))
     main(["--write", "made up", "--sizes", "8,10", "--texts-in-all", "40", "--subsets", "3", "--metrics", "motion"])
     lines = _coverage.read(tmp_path / "coverage.csv")

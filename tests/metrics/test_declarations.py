@@ -4,27 +4,10 @@ import pytest
 
 from reporter.core.errors import ReporterError
 from reporter.metrics.analysis import analyses
-from reporter.metrics.base import Options, SampleOptions, Statistic, catalogue, metric, statistics
+from reporter.metrics.base import Statistic, catalogue, metric
 from reporter.metrics.pairs import PairsFile
 from reporter.metrics.probes import WordsProbe
-from reporter.runs.studies import offer
 from reporter.store.schema import tables
-
-
-def test_options_are_closed_and_cut_batches():
-    options = SampleOptions(sample=100, batches=3)
-    assert options.sample_size() == 300 and Options().sample_size() == 0
-    first, second, third = slice(0, 100), slice(100, 200), slice(200, 300)
-    for tokens, batches in (
-        (99, [slice(0, 99)]),
-        (100, [first]),
-        (299, [first, second]),
-        (999, [first, second, third]),
-    ):
-        assert options.split(tokens) == batches
-    for wrong in ({"sample": 31}, {"batches": 0}, {"smaple": 99}):
-        with pytest.raises(ValueError):
-            SampleOptions(**wrong)
 
 
 def test_what_a_declaration_refuses():
@@ -50,13 +33,6 @@ def test_every_number_of_an_analysis_is_explained(name):
         assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
         assert statistic.trap, statistic.name
         assert "Chance level: " in statistic.definition or not statistic.floor
-
-
-def test_every_analysis_is_known_and_its_statistics():
-    known = offer().statistics
-    assert set(known) == {*statistics(), *analyses()} and known["motion"] == statistics()["motion"]
-    for name, analysis in analyses().items():
-        assert known[name] == {statistic.name: statistic.per for statistic in analysis.statistics}
 
 
 @pytest.mark.parametrize(

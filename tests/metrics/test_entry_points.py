@@ -1,4 +1,4 @@
-"""Metrics of another package, with a table of their own: found through ``reporter.metrics``, in every verb."""
+"""Metrics of another package: found through ``reporter.metrics``, in every verb."""
 
 import sys
 
@@ -11,15 +11,7 @@ from reporter.app.cli import app
 from reporter.metrics.base import METRICS
 
 METRIC = """
-from reporter.core.table import UnderView, at_place, column
-from reporter.metrics.base import Options, Source, Statistic, Value, metric
-
-
-class Counted(UnderView, table="counted"):
-    "How many tokens there are at one place."
-
-    place: object = at_place()
-    tokens: int = column("how many tokens there are", "BIGINT")
+from reporter.metrics.base import Source, Statistic, Value, metric
 
 
 @metric(
@@ -29,13 +21,10 @@ class Counted(UnderView, table="counted"):
     statistics=(Statistic("tokens", "tokens", "n of the tokens", (Source("Nobody 2026", "Nobody 2026"),)),),
     needs=("moments",),
     cost="nothing",
-    tables=(Counted,),
 )
 def foreign(seen, options):
     for place in seen.places:
-        n = seen.moments(place).n
-        yield Value("tokens", place, float(n), n)
-        yield Counted(place, n)
+        yield Value("tokens", place, float(seen.moments(place).n), seen.tokens)
 """
 
 
@@ -63,9 +52,8 @@ def call(tmp_path, monkeypatch):
 def test_it_is_explained_and_computed(call):
     ((code, page, _),) = call(["metrics", "foreign"])
     assert code == 0 and "n of the tokens" in page and "Nobody 2026" in page
-    assert "counted: How many tokens there are at one place." in page
     found = reporter.measure(np.ones((3, 20, 4), np.float32), ["foreign"])
-    assert found.layer_metrics["value"].tolist() == [20, 20, 20] == found.counted["tokens"].tolist()
+    assert found.layer_metrics["value"].tolist() == [20, 20, 20]
 
 
 def test_a_package_that_breaks_is_named(call):

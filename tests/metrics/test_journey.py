@@ -2,11 +2,10 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import torch
-from oracles.fake_model import EDGE, FakeModel, fake_vocabulary, made_up_texts
+from oracles.fake_model import FakeModel, made_up_texts
 
-from reporter.forward.readout import CONTENT, FUNCTION, NO_WORD, Vocabulary
+from reporter.forward.readout import CONTENT, FUNCTION, Vocabulary
 
 
 def test_a_sample_is_the_same_at_every_place_and_about_as_large_as_asked(observe, values):
@@ -16,17 +15,6 @@ def test_a_sample_is_the_same_at_every_place_and_about_as_large_as_asked(observe
     assert 60 < found["journey.rank_function", 0].n < 240 and counts.tokens > 2000
     assert {where for _, where in found} == {0, 1, 2, 3, "final 3", "attention 1", "attention 2", "attention 3"}
     assert len({found["journey.rank_content", where].n for where in (0, 3, "final 3", "attention 2")}) == 1
-
-
-def test_a_piece_of_a_word_is_no_word():
-    vocabulary = fake_vocabulary(FakeModel())
-    ids = np.array([EDGE, 10, 19, 4, 9, 4, 5])
-    texts = np.array([0, 0, 0, 0, 1, 1, 0])  # 5 is the last of the first text
-    positions = np.array([0, 1, 2, 3, 0, 1, 4])
-    assert vocabulary.kinds_in(ids, texts, positions).tolist() == [NO_WORD, NO_WORD, NO_WORD, 1, 0, 1, 2]
-    back = np.array([6, 3, 5, 0, 2, 4, 1])
-    shuffled = vocabulary.kinds_in(ids[back], texts[back], positions[back])
-    assert shuffled.tolist() == vocabulary.kinds_in(ids, texts, positions)[back].tolist()
 
 
 def test_stop_words_of_a_real_vocabulary():

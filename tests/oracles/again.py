@@ -41,12 +41,10 @@ def read_again(model, texts):
     states = [model.reference(part.ids) for part in parts]
     kinds = [kinds_of_text(path[1:], part.special, Rule()) for path, part in zip(states, parts, strict=True)]
     whole = [np.concatenate(layer) for layer in zip(*states, strict=True)]
-    decoder = model.role == "decoder"
-    views = ("words", "all", "no-sinks")
-    final = None
-    if model.anatomy.final_width is not None:
-        final = model.close(torch.from_numpy(whole[-1])).numpy()
-    return _reading(parts, whole, kinds, final, causal=decoder, views=views, positions_added=model.positions)
+    closes = model.anatomy.final_width is not None
+    final = model.close(torch.from_numpy(whole[-1])).numpy() if closes else None
+    of_model = {"causal": model.role == "decoder", "positions_added": model.positions}
+    return _reading(parts, whole, kinds, final, views=("words", "all", "no-sinks"), **of_model)
 
 
 class FakeWords:
@@ -58,14 +56,10 @@ class FakeWords:
         pass
 
     def kinds(self, ids):
-        on = [token % 10 == 9 for token in ids]
-        joined = [
-            (place > 0 and here) or after for place, (here, after) in enumerate(zip(on, [*on[1:], False], strict=True))
-        ]
-        return [
-            "" if part or token < FIRST_WORD else ("", "function", "content")[token % 3]
-            for token, part in zip(ids, joined, strict=True)
-        ]
+        on = np.array([token % 10 == 9 for token in ids])
+        joined = np.append(on[1:], False) | (on & (np.arange(len(ids)) > 0))
+        kinds = ["" if token < FIRST_WORD else ("", "function", "content")[token % 3] for token in ids]
+        return np.where(joined, "", kinds).tolist()
 
 
 class FakeSubject:
@@ -100,15 +94,13 @@ class _Base:
         return SimpleNamespace(last_hidden_state=self.model.states(input_ids, attention_mask)[-1])
 
 
-def again(metric, states, texts=None, originals=None, final=None, **options):
+def again(metric, states, texts=None, **options):
     """Return {(statistic, layer): number} of a metric, without numbers for pairs of layers; layer None: of the model.
 
     Args:
         metric: a metric that has a path.
         states: L + 1 matrices (tokens, width).
         texts: the text of each token, ascending; one token a text by default.
-        originals: of each text, the first one that says the same; all differ by default.
-        final: states after a final norm.
         options: options of the metric.
     """
     n = len(states[0])
@@ -117,27 +109,11 @@ def again(metric, states, texts=None, originals=None, final=None, **options):
     parts = []
     for text in np.unique(texts).tolist():
         size = int((texts == text).sum())
-        original = text if originals is None else int(originals[text])
-        parts.append(Tokenised(text, [0] * size, np.zeros(size, dtype=bool), False, original, original))
+        parts.append(Tokenised(text, [0] * size, np.zeros(size, dtype=bool), False, text, text))
     kinds = Kinds(never, never, never, none, none, zeros, zeros, none - 1)
-    reading = _reading(parts, states, [kinds], final)
+    reading = _reading(parts, states, [kinds])
     return {
         (number.statistic, number.place and number.place.layer): number.value
         for number in PATHS[metric][0](reading, options)
         if number.other is None and (number.place is None or number.place.site != "final")
     }
-
-
-OF_TYPES = ("similarity_frequent", "similarity_rare", "frequency_gap", "frequency_gap_p")
-
-
-def convergence(states, target=None, texts=None):
-    """Return {(statistic, layer): number} of what needs no token types; the mean is over texts where they are given."""
-    options = {"target": "block" if target is None else "final", "mean": "token" if texts is None else "text"}
-    numbers = again("convergence", states, texts, final=target, **options)
-    return {key: value for key, value in numbers.items() if key[0] not in OF_TYPES}
-
-
-def anisotropy(states):
-    """Return {(statistic, layer): number}; the sample is taken to be everything."""
-    return again("anisotropy", states, sample=10**9, batches=1)

@@ -14,7 +14,7 @@ number is that which the claim is about, at its very edge, so that either verdic
 """
 
 import sys
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,11 +143,8 @@ def differ(is_, models, interval, repetitions):
 def relation(is_, over, models, repetitions):
     """Return how often unrelated numbers seem related (for 'none': strongly related ones unrelated)."""
     rng = np.random.default_rng([models, len(over), len(is_)])
-    claim = SimpleNamespace(
-        x="x", y="y", over=over, is_=is_, method="spearman", at_least=0.3 if is_ == "none" else None
-    )
-    r = 0.3 if is_ == "none" else 0.0
-    wrong = 0
+    least, r, wrong = (0.3, 0.3, 0) if is_ == "none" else (None, 0.0, 0)
+    claim = SimpleNamespace(x="x", y="y", over=over, is_=is_, method="spearman", at_least=least)
     for _ in range(repetitions):
         if over == "models":
             x = rng.standard_normal(models)
@@ -171,16 +168,23 @@ def relation(is_, over, models, repetitions):
     return wrong / repetitions
 
 
+def bounded(edge, low, high):
+    """Return the bounds of each form of a claim about a value: a number at the edge lies at one of them."""
+    of = {"above": (edge, None), "below": (None, edge), "between": (edge, high), "within": (low, edge)}
+    return {form: [None if end is None else Bounded(end, end, end) for end in ends] for form, ends in of.items()}
+
+
+def inside(number, low, high):
+    """Return the probabilities that a number lies within bounds, and beyond them."""
+    return _between(low and _above(number, low), high and _above(high, number))
+
+
 def value(form, repetitions):
     """Return how often a number at the edge of its bounds seems to lie inside."""
-    rng = np.random.default_rng(len(form))
-    bounds = {"above": (0.0, None), "below": (None, 0.0), "between": (0.0, 0.5), "within": (-0.5, 0.0)}[form]
-    wrong = 0
+    rng, wrong = np.random.default_rng(len(form)), 0
     for _ in range(repetitions):
         at = float(rng.standard_normal())
-        number = Bounded(at, at - 1.959964, at + 1.959964)
-        low, high = (None if end is None else Bounded(end, end, end) for end in bounds)
-        holds, _ = _between(low and _above(number, low), high and _above(high, number))
+        holds, _ = inside(Bounded(at, at - 1.959964, at + 1.959964), *bounded(0.0, -0.5, 0.5)[form])
         wrong += holds <= 0.025
     return wrong / repetitions
 
@@ -209,36 +213,28 @@ def of_texts(texts, repetitions, points, seed, spread=0.5):
 def few_texts(form, texts, repetitions):
     """Return how often a claim about numbers of few texts is supported and refuted, at its very edge."""
     kind, _, what = form.partition(", ")
-    made = {"value": _values, "differ": _differences, "paired": _pairs, "shape": _shapes, "relation": _relations}
-    verdicts = made[kind](what, texts, repetitions)
-    holds, fails = np.array(verdicts).T
+    made = {"value": _values, "differ": _differences, "shape": _shapes, "relation": _relations}
+    made["paired"] = partial(_differences, gap=paired)  # one model on two corpora
+    holds, fails = np.array(made[kind](what, texts, repetitions)).T
     return float((holds <= 0.025).mean()), float((fails <= 0.025).mean())
 
 
 def _values(form, texts, repetitions):
-    low, high = {"above": (1.0, None), "below": (None, 1.0), "between": (1.0, 2.0), "within": (0.5, 1.0)}[form]
-    bounds = [None if end is None else Bounded(end, end, end) for end in (low, high)]
     numbers = zip(*(of[:, 0] for of in of_texts(texts, repetitions, 1, 0)), strict=True)
-    found = [_over_texts(Bounded(*number), texts, (0, None)) for number in numbers]
-    return [_between(bounds[0] and _above(one, bounds[0]), bounds[1] and _above(bounds[1], one)) for one in found]
+    bounds = bounded(1.0, 0.5, 2.0)[form]
+    return [inside(_over_texts(Bounded(*number), texts, (0, None)), *bounds) for number in numbers]
 
 
-def _errors(values, lows, highs, texts):
+def _with_errors(shape, texts, repetitions, points, seed):
+    """Return numbers of texts of a shape, and their errors, (repetitions, points)."""
+    values, lows, highs = (shape * of for of in of_texts(texts, repetitions, points, seed))
     found = zip(values.ravel(), lows.ravel(), highs.ravel(), strict=True)
-    return np.array([text_error(*number, texts, (0, None)) for number in found]).reshape(values.shape)
-
-
-def _pairs(is_, texts, repetitions):
-    """Judge one model on two corpora."""
-    return _differences(is_, texts, repetitions, paired)
+    return values, np.array([text_error(*number, texts, (0, None)) for number in found]).reshape(values.shape)
 
 
 def _differences(is_, texts, repetitions, gap=difference):
     more = 1.3 if is_ == "same" else 1.0
-    sides = []
-    for size, seed in ((more, 1), (1.0, 2)):
-        ends = [size * of for of in of_texts(texts, repetitions, 1, seed)]
-        sides.append((ends[0], _errors(*ends, texts)))
+    sides = [_with_errors(size, texts, repetitions, 1, seed) for size, seed in ((more, 1), (1.0, 2))]
     found = []
     for values, errors in zip(*(np.stack(part, axis=1) for part in zip(*sides, strict=True)), strict=True):
         a, b = (Group(("m",), *number, texts - 1.0) for number in zip(values, errors, strict=True))
@@ -256,8 +252,8 @@ def _shapes(name, texts, repetitions):
     shape = 1.0 + shapes.get(name, 0.1 * (X > 0.5))
     trend = (0.5 - 1 / 24, 0.0)
     edge = {"increasing": trend, "decreasing": trend, "flat": (0.0, 0.1 * 7 / 13), "bell": (HILL, 0.25)}[name]
-    ends = [shape * of for of in of_texts(texts, repetitions, K, 3)]
-    points = Points(ends[0][:, None], _errors(*ends, texts)[:, None], X, df=texts - 1.0)
+    values, errors = _with_errors(shape, texts, repetitions, K, 3)
+    points = Points(values[:, None], errors[:, None], X, df=texts - 1.0)
     ruling = rule(name, points, at_least=edge[0], tolerance=edge[1])
     return list(zip(ruling.holds, ruling.fails, strict=True))
 
@@ -268,10 +264,7 @@ def _relations(is_, texts, repetitions):
     shapes = [1.0 + 0.4 * X[order], 1.0 + 0.4 * X[np.array([3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 12])[order]]]
     edge = abs(correlation(*shapes, "spearman") or 0.0)
     claim: Any = SimpleNamespace(x="x", y="y", over="layers", is_=is_, method="spearman", at_least=edge)
-    sides = []
-    for shape, seed in zip(shapes, (3, 4), strict=True):
-        ends = [shape * of for of in of_texts(texts, repetitions, K, seed)]
-        sides.append((ends[0], _errors(*ends, texts)))
+    sides = [_with_errors(shape, texts, repetitions, K, seed) for shape, seed in zip(shapes, (3, 4), strict=True)]
     found = []
     for (x, x_errors), (y, y_errors) in zip(*(zip(*side, strict=True) for side in sides), strict=True):
         z, error = _fisher(x, y, claim, "", effective_points(x, y, "spearman"))

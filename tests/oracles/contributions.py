@@ -65,8 +65,8 @@ def contributions(name: str, own: Any, ids: torch.Tensor) -> dict[tuple[str, int
         hook.remove()
     found = {}
     for block in range(layers):
-        h, y, a, m = (kept[what, block].numpy() for what in "hyam")
-        a, m = factor * a, factor * m
+        h, y, *added_by = (kept[what, block].numpy() for what in "hyam")
+        a, m = (factor * x for x in added_by)
         s = kept["s", block].numpy() if norm is not None else h if name in PARALLEL else h + a
         for what, added, stream in (("attention", a, h), ("feed_forward", m, s), ("block", y - h, h)):
             long, to = (np.linalg.norm(x, axis=1) for x in (added, stream))

@@ -47,13 +47,12 @@ def damaged(folder: Path, into: Path, damage: str, block: int) -> Path:
     """
     shutil.copytree(folder, into)
     weights, at = load_file(into / "model.safetensors"), block - 1
-    if damage == "rounded":
-        _of_block(weights, at, lambda w: _rounded(w, 7))
-    elif damage == "int8":
-        _of_block(weights, at, lambda w: _rounded(w, 127))
-    elif damage in ("noised", "noised by a fifth"):
-        noise, share = torch.Generator().manual_seed(0), 0.05 if damage == "noised" else 0.2
-        _of_block(weights, at, lambda w: w + w.std() * share * torch.randn(w.shape, generator=noise))
+    levels, shares = {"rounded": 7, "int8": 127}, {"noised": 0.05, "noised by a fifth": 0.2}
+    if damage in levels:
+        _of_block(weights, at, lambda w: _rounded(w, levels[damage]))
+    elif damage in shares:
+        noise = torch.Generator().manual_seed(0)
+        _of_block(weights, at, lambda w: w + w.std() * shares[damage] * torch.randn(w.shape, generator=noise))
     elif damage == "dropped":
         weights = _blocks(weights, lambda number: None if number == at else number - (number > at))
         config = json.loads((into / "config.json").read_text("utf-8"))

@@ -40,18 +40,9 @@ class FakeModel:
     """See the module. ``change`` may rewrite the list of states, to make degenerate ones."""
 
     def __init__(
-        self,
-        role="encoder",
-        layers=3,
-        width=16,
-        special=True,
-        positions=True,
-        sinks=True,
-        seed=0,
-        max_tokens=None,
-        change=None,
-        final_width=None,
-    ):
+        self, role="encoder", layers=3, width=16, special=True, positions=True, sinks=True, seed=0, max_tokens=None,
+        change=None, final_width=None,
+    ):  # fmt: skip
         import torch
 
         rng = np.random.default_rng(seed)
@@ -64,16 +55,9 @@ class FakeModel:
         self.tokenizer = FakeTokenizer(special)
         self.closing = SimpleNamespace(problem="")
         self.device = torch.device("cpu")
-        self.anatomy = SimpleNamespace(
-            role=role,
-            layers=layers,
-            width=width,
-            max_tokens=max_tokens,
-            vocabulary_size=FIRST_WORD + WORDS,
-            final_width=final_width,
-            attention="sequential",
-            positions="added" if positions else "not-added",
-        )
+        sizes = {"layers": layers, "width": width, "vocabulary_size": FIRST_WORD + WORDS, "final_width": final_width}
+        ways = {"attention": "sequential", "positions": "added" if positions else "not-added"}
+        self.anatomy = SimpleNamespace(role=role, max_tokens=max_tokens, **sizes, **ways)
 
     def states(self, input_ids, attention_mask):
         import torch
@@ -107,11 +91,10 @@ class FakeModel:
 
         path = self.states(input_ids, attention_mask)
         final = None if self.anatomy.final_width is None else self.close(path[-1])
-        between = [(a + b) / 2 for a, b in itertools.pairwise(path)] if attention else None
-        added = None
-        if contributions:
-            steps = [(x, (y - x) / 2) for x, y in itertools.pairwise(path)]
-            added = torch.stack([torch.stack([share(a, x), share(a, x + a)], dim=-2) for x, a in steps])
+        steps = [(x, (y - x) / 2) for x, y in itertools.pairwise(path)]
+        between = [x + a for x, a in steps] if attention else None
+        shares = [torch.stack([share(a, x), share(a, x + a)], dim=-2) for x, a in steps] if contributions else None
+        added = None if shares is None else torch.stack(shares)
         return Captured(path=path, final=final, attention=between, contributions=added)
 
     def close(self, x):

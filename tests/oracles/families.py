@@ -17,21 +17,12 @@ TEXTS = ("The cat that dogs chase sleeps.", "A mouse runs", "birds sing of old r
 Case = tuple[str, dict[str, Any], str, str, str, str, int | None]
 
 
-def _post(
-    prefix: str, options: dict[str, Any], role: str = "encoder", positions: str = "added", longest: int = 40
-) -> Case:
+def _post(prefix, options, role="encoder", positions="added", longest=40) -> Case:
     """Return a family whose own last state is that of its last block."""
     return prefix, options, role, "post", "block", positions, longest
 
 
-def _pre(
-    prefix: str,
-    options: dict[str, Any],
-    role: str = "decoder",
-    norm: str = "pre",
-    positions: str = "not-added",
-    longest: int | None = 40,
-) -> Case:
+def _pre(prefix, options, role="decoder", norm="pre", positions="not-added", longest=40) -> Case:
     """Return a family whose own last state is closed by a norm."""
     return prefix, options, role, norm, "final", positions, longest
 
@@ -41,17 +32,19 @@ _BERT = _WIDE | {"intermediate_size": 48, "max_position_embeddings": 40}
 _LLAMA = _BERT | {"num_key_value_heads": 2}
 _HEADS = _LLAMA | {"head_dim": 8}
 _PADDED = _BERT | {"pad_token_id": 1}
+_NARROW = _BERT | {"embedding_size": 16}
+_ROBERTAS = ("Roberta", "XLM-Roberta", "Camembert")
 _GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 40, "initializer_range": 0.2}
-_OPT = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 48, "init_std": 0.2}
-_OPT |= {"max_position_embeddings": 40, "word_embed_proj_dim": 32}
+_OPT = _BERT | {"ffn_dim": 48, "init_std": 0.2, "word_embed_proj_dim": 32}
+_PROJECTED = _OPT | {"word_embed_proj_dim": 16, "do_layer_norm_before": False}
 _T5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_heads": 4, "feed_forward_proj": "gated-gelu"}
 _BART = {"d_model": 32, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 4, "init_std": 0.2}
 _BART |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 40}
 _DISTILBERT = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 40}
+_DISTILBERT |= {"initializer_range": 0.2}
 _DISENTANGLED = {"relative_attention": True, "position_biased_input": False, "pos_att_type": ["p2c", "c2p"]}
 _DISENTANGLED |= {"norm_rel_ebd": "layer_norm", "position_buckets": 8, "share_att_key": True}
-_MODERN = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
-_MODERN |= {"max_position_embeddings": 40, "local_attention": 8, "pad_token_id": 0, "bos_token_id": 1}
+_MODERN = _BERT | {"local_attention": 8, "pad_token_id": 0, "bos_token_id": 1}
 _MODERN |= {"eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
 _NEO = {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]}
 _NEO |= {"max_position_embeddings": 40, "initializer_range": 0.2, "window_size": 4}
@@ -59,21 +52,16 @@ _GRANITE = _LLAMA | {"residual_multiplier": 0.3, "embedding_multiplier": 2.0, "a
 
 FAMILIES: dict[str, Case] = {
     "bert": _post("Bert", _BERT),
-    **{
-        name.lower(): _post(name.replace("-", ""), _PADDED, longest=38)
-        for name in ("Roberta", "XLM-Roberta", "Camembert")
-    },
-    "distilbert": _post("DistilBert", _DISTILBERT | {"initializer_range": 0.2}),
-    "albert": _post("Albert", _BERT | {"embedding_size": 16}),
-    "albert, two groups": _post(
-        "Albert", _BERT | {"embedding_size": 16, "num_hidden_layers": 4, "num_hidden_groups": 2}
-    ),
-    "albert, two inner": _post("Albert", _BERT | {"embedding_size": 16, "inner_group_num": 2}),
-    "electra": _post("Electra", _BERT | {"embedding_size": 16}),
+    **{name.lower(): _post(name.replace("-", ""), _PADDED, longest=38) for name in _ROBERTAS},
+    "distilbert": _post("DistilBert", _DISTILBERT),
+    "albert": _post("Albert", _NARROW),
+    "albert, two groups": _post("Albert", _NARROW | {"num_hidden_layers": 4, "num_hidden_groups": 2}),
+    "albert, two inner": _post("Albert", _NARROW | {"inner_group_num": 2}),
+    "electra": _post("Electra", _NARROW),
     "deberta-v2": _post("DebertaV2", _BERT | _DISENTANGLED, positions="not-added"),
     "deberta-v2, convolution": _post("DebertaV2", _BERT | {"conv_kernel_size": 3, "conv_act": "gelu"}),
     "mpnet": _post("MPNet", _PADDED, longest=38),
-    "modernbert": _pre("ModernBert", _MODERN | {"initializer_range": 0.2}, "encoder"),
+    "modernbert": _pre("ModernBert", _MODERN, "encoder"),
     "t5": _pre("T5", _T5, "encoder", longest=None),
     "mt5": _pre("MT5", _T5, "encoder", longest=None),
     "bart": _post("Bart", _BART),
@@ -84,9 +72,7 @@ FAMILIES: dict[str, Case] = {
     "neox, parallel": _pre("GPTNeoX", _BERT | {"use_parallel_residual": True}),
     "neox, sequential": _pre("GPTNeoX", _BERT | {"use_parallel_residual": False}),
     "opt": _pre("OPT", _OPT, positions="added"),
-    "opt, projected": _pre(
-        "OPT", _OPT | {"word_embed_proj_dim": 16, "do_layer_norm_before": False}, norm="post", positions="added"
-    ),
+    "opt, projected": _pre("OPT", _PROJECTED, norm="post", positions="added"),
     "llama": _pre("Llama", _LLAMA),
     "mistral": _pre("Mistral", _LLAMA | {"sliding_window": 8}),
     "qwen2": _pre("Qwen2", _LLAMA),
@@ -108,13 +94,8 @@ FAMILIES: dict[str, Case] = {
 # Each family's own hidden states lack what enters the first block and end with the closed state.
 _MAMBA = {"hidden_size": 32, "num_hidden_layers": 3, "state_size": 8, "pad_token_id": 1}
 _MAMBA2 = _MAMBA | {"num_heads": 4, "head_dim": 16, "n_groups": 2, "chunk_size": 8}
-_RWKV = {
-    "hidden_size": 32,
-    "num_hidden_layers": 3,
-    "attention_hidden_size": 32,
-    "context_length": 40,
-    "rescale_every": 2,
-}
+_RWKV = {"hidden_size": 32, "num_hidden_layers": 3, "attention_hidden_size": 32}
+_RWKV |= {"context_length": 40, "rescale_every": 2}
 SHIFTED: dict[str, Case] = {
     "mamba": _pre("Mamba", _MAMBA | {"time_step_rank": 4}, longest=None),
     "mamba2": _pre("Mamba2", _MAMBA2, longest=None),
@@ -199,9 +180,8 @@ def write_tokenizer(folder: Path, **special: str) -> int:
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     if special.get("cls_token"):
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-        )
+        framed = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+        tokenizer.post_processor = framed
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", **special).save_pretrained(folder)
     return len(names) + 1 + len(WORDS)
 

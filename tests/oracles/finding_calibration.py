@@ -9,6 +9,7 @@ sentence, were it believed. Views, floors, baselines and checkpoints have noise 
 import math
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -69,14 +70,9 @@ class MadeUp(Numbers):
         self, values, error, roles, steps=(), baselines=(), untrained=(), whole=False, names=(NAME,), sinks=(),
         bases=None, corpora=("c",), words=(1000, 1000), last=K,
     ):  # fmt: skip
-        study = SimpleNamespace(
-            study="s",
-            views=("words", "no-sinks"),
-            texts="sampled",
-            models={name: SimpleNamespace(base=(bases or {}).get(name)) for name in roles},
-            corpora=dict.fromkeys(corpora),
-            sections={},
-        )
+        models = {name: SimpleNamespace(base=(bases or {}).get(name)) for name in roles}
+        of = {"study": "s", "views": ("words", "no-sinks"), "texts": "sampled", "sections": {}}
+        study = SimpleNamespace(models=models, corpora=dict.fromkeys(corpora), **of)
         self.names, self._where, self._words, self._last = tuple(names), sinks, words, last
         self._made, self._error, self._known_roles, self._steps = values, error, roles, steps
         self._null, self._untrained, self._is_whole, self._kept = baselines, untrained, whole, {}
@@ -112,39 +108,26 @@ class MadeUp(Numbers):
         if (full_name, view) not in self._kept:
             names = [*self._known_roles, *(f"{m} ({b})" for m in self._known_roles for b in self._null)]
             floor = full_name.endswith("_floor")
+            steps, error = self._steps or (None,), None if floor else self._error
             self._kept[full_name, view] = tuple(
                 row
                 for model in (list(self._known_roles) if floor else names)
-                for step in (self._steps or (None,))
-                if "(" not in model or step == (self._steps or (None,))[-1]
+                for step in (steps[-1:] if "(" in model else steps)
                 for corpus in self.study.corpora
-                for row in self._of(full_name, view, model, corpus, step, None if floor else self._error)
+                for row in self._of(full_name, view, model, corpus, step, error)
             )
         return self._kept[full_name, view]
 
     def _of(self, full_name, view, model, corpus, step, error):
         role = self._known_roles[model.partition(" ")[0]]
-        half = None if error is None else quantile(0.975) * error
-        values = np.asarray(self._made(model, view, full_name, step))
-        if self._is_whole:
-            values = values[:1]
-        return [
-            MetricRow(
-                model,
-                "final" if step is None else str(step),
-                step,
-                step == (self._steps or (None,))[-1],
-                role,
-                corpus,
-                None if self._is_whole else "block" if layer else "embedding",
-                None if self._is_whole else layer,
-                None if self._is_whole else layer / (K - 1),
-                float(value),
-                None if half is None else float(value) - half,
-                None if half is None else float(value) + half,
-            )
-            for layer, value in enumerate(values[: self._last])
-        ]
+        half = math.nan if error is None else quantile(0.975) * error
+        values = np.asarray(self._made(model, view, full_name, step))[: 1 if self._is_whole else self._last]
+        checkpoint = "final" if step is None else str(step), step, step == (self._steps or (None,))[-1]
+        for layer, value in enumerate(values.tolist()):
+            at = ("block" if layer else "embedding", layer, layer / (K - 1))
+            ends = (None, None) if error is None else (value - half, value + half)
+            place = (None, None, None) if self._is_whole else at
+            yield MetricRow(model, *checkpoint, role, corpus, *place, value, *ends)
 
 
 def made(numbers, against_base=(), **more):
@@ -235,25 +218,21 @@ def ruled_out(seed, kind, paired):
 def main():
     """Print how often."""
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    for study in NULLS:
-        for truth in TRUTHS:
-            rates = [
-                np.mean([bool(of_nothing(study, truth, kind, i).rows) for i in range(repetitions)]) for kind in KINDS
-            ]
-            print(f"{study}, {truth}: " + ", ".join(f"{kind} {r:.3f}" for kind, r in zip(KINDS, rates, strict=True)))
+    for study, truth, kind in product(NULLS, TRUTHS, KINDS):
+        rate = np.mean([bool(of_nothing(study, truth, kind, i).rows) for i in range(repetitions)])
+        print(f"{study}, {truth}, {kind}: {rate:.3f}")
     for kind in KINDS:
         sets = [row for i in range(repetitions) for row in peak(i, kind)]
         inside = np.mean([row["layer_first"] <= 7 <= row["layer_last"] for row in sets])
         width = np.mean([row["layer_last"] - row["layer_first"] + 1 for row in sets])
         print(f"peak, {kind}: found {len(sets) / repetitions:.2f}, in the set {inside:.3f}, {width:.1f} layers")
-    for kind in (*KINDS, "opposite"):
-        for paired in (False, True):
-            peaks = [found for i in range(repetitions) if (found := not_told_apart(i, kind, paired)) is not None]
-            inside, width = np.mean([7 in one.among for one in peaks]), np.mean([len(one.among) for one in peaks])
-            wrong = np.mean([ruled_out(i, kind, paired) for i in range(repetitions)])
-            told = f"found {len(peaks) / repetitions:.2f}, in the set {inside:.3f}, {width:.1f} layers, "
-            told += f"one of equals left out {wrong:.3f}"
-            print(f"peak of {TEXTS} texts, {kind}, {'paired' if paired else 'bounded'}: {told}")
+    for kind, paired in product((*KINDS, "opposite"), (False, True)):
+        peaks = [found for i in range(repetitions) if (found := not_told_apart(i, kind, paired)) is not None]
+        inside, width = np.mean([7 in one.among for one in peaks]), np.mean([len(one.among) for one in peaks])
+        wrong = np.mean([ruled_out(i, kind, paired) for i in range(repetitions)])
+        told = f"found {len(peaks) / repetitions:.2f}, in the set {inside:.3f}, {width:.1f} layers, "
+        told += f"one of equals left out {wrong:.3f}"
+        print(f"peak of {TEXTS} texts, {kind}, {'paired' if paired else 'bounded'}: {told}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A local hub cache with tiny random models under the names of real ones: studies on hub models run on it unchanged."""
 
 import hashlib
+import json
 import re
 import shutil
 from collections.abc import Iterable
@@ -13,14 +14,12 @@ ROOT = Path(__file__).parents[2]
 
 _BERT: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 200}
 _GPT2: dict[str, Any] = {"n_embd": 16, "n_positions": 200}
+_NEO = {"hidden_size": 16, "attention_types": [[["global", "local"], 6]], "max_position_embeddings": 200}
 SIZES: dict[str, tuple[str, dict[str, Any]]] = {  # what says how many layers there are, and how small the rest is
     "bloom": ("n_layer", {"hidden_size": 16}),
     "distilbert": ("n_layers", {"dim": 16, "hidden_dim": 24, "max_position_embeddings": 200}),
     "gpt2": ("n_layer", _GPT2),
-    "gpt-neo": (
-        "num_layers",
-        {"hidden_size": 16, "attention_types": [[["global", "local"], 6]], "max_position_embeddings": 200},
-    ),
+    "gpt-neo": ("num_layers", _NEO),
 }
 
 # The family of each model, and as many layers as claims speak of by number.
@@ -120,13 +119,10 @@ def all_words() -> list[str]:
 
 
 def add_words(folder: Path, words: list[str]) -> None:
-    import json
-
     file = folder / "tokenizer.json"
     content = json.loads(file.read_text("utf-8"))
-    special = [token["content"] for token in content["added_tokens"]]
-    listed = list(dict.fromkeys([*special, "<unk>", *(w for w in content["model"]["vocab"] if w not in words), *words]))
-    order = sorted(content["model"]["vocab"], key=content["model"]["vocab"].get)[:5]
-    listed = [*order, *(word for word in listed if word not in order)]
+    vocabulary, special = content["model"]["vocab"], [token["content"] for token in content["added_tokens"]]
+    first = sorted(vocabulary, key=vocabulary.get)[:5]  # as the tokenizer has them
+    listed = dict.fromkeys([*first, *special, "<unk>", *(word for word in vocabulary if word not in words), *words])
     content["model"]["vocab"] = {word: i for i, word in enumerate(listed)}
     file.write_text(json.dumps(content), "utf-8")

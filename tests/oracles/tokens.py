@@ -31,9 +31,7 @@ def all_tokens(states_of, texts, tokenizer, *, decoder, positions, max_tokens=25
     """Send each text alone through ``states_of(ids) -> [(tokens, width)] * (L + 1)``; gather its tokens."""
     parts = []
     for index, text in enumerate(texts):
-        encoded = tokenizer(
-            text, truncation=True, max_length=max_tokens, return_special_tokens_mask=True, verbose=False
-        )
+        encoded = tokenizer(text, truncation=True, max_length=max_tokens, return_special_tokens_mask=True)
         ids = [int(i) for i in encoded["input_ids"]]
         if not ids:
             continue

@@ -53,15 +53,6 @@ def test_clouds_that_are_mixed_and_clouds_apart(made_up, computed, corpora):
     assert shares == pytest.approx(np.cumsum(PCA().fit(x["a"]).explained_variance_ratio_))
 
 
-def test_a_corpus_whose_texts_end_in_one_token_is_warned_of(of_family, computed):
-    """A decoder reads the last token, the full stop of each text; test_pairs.py has other poolings."""
-    ending, others = ["the cat sleeps .", "a mouse runs ."], ["the dogs sleeps", "a cat runs in town"]
-    context = of_family("llama", {"ending": corpus(ending), "others": corpus(others)}, "last")
-    computed(CLOUDS, CLOUDS.resolve(CloudSpec(corpora=["ending", "others"], sample=10), Path()), context)
-    (text,) = context.warnings
-    assert "'ending' " in text and " end in " in text and "`pooling: mean`" in text
-
-
 def test_equal_vectors_have_one_bin_and_a_reason(made_up, computed, corpora):
     context = made_up(lambda text, place: np.ones(4), corpora)
     values, rows = computed(CLOUDS, ITEM, context)

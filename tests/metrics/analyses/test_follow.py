@@ -19,9 +19,8 @@ def word_piece():
     tokenizer = Tokenizer(models.WordPiece({name: i for i, name in enumerate(names)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
-    )
+    special = [("[CLS]", 1), ("[SEP]", 2)]
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=special)
     return tokenizer, ["[CLS]", "[SEP]"]
 
 
@@ -78,16 +77,12 @@ def test_a_word_with_all_its_tokens_and_nothing_else(make, slow):
 @pytest.mark.parametrize(
     ("make", "words", "expected"),
     [
-        (byte_level, "mouse", "mouse"),  # capitals count where they are written
-        (byte_level, "Mouse", "Mouse"),
+        (byte_level, "Mouse", "Mouse"),  # capitals count where they are written
         (byte_level, "MOUSE", "mouseMouse"),  # written so after the space
         (word_piece, "the", "the"),  # the second one, as it is written so
         (word_piece, "[CLS]", "[CLS]"),
-        (word_piece, "##less", "##less"),
         (word_piece, "pad", "##pad"),  # no word, but a token without its mark
         (byte_level, "Ġmouse", "mouse mouse"),
-        (sentence_piece, "▁was", "was"),
-        (word_piece, ".", ". ."),
         (word_piece, "was gone", "was gone"),
         (word_piece, "gone.", "gone ."),
         (byte_level, "a", "A"),  # where only a capital stands
@@ -104,8 +99,6 @@ def test_each_text_is_looked_at_by_itself():
     first, second = followed(["mouse"], [one, two], tokenizer)
     assert np.flatnonzero(first).tolist() == [5]
     assert np.flatnonzero(second).tolist() == [2]
-    first, second = followed(["gone", "the"], [written("gone", made)[0], two], tokenizer)
-    assert (np.flatnonzero(first).tolist(), np.flatnonzero(second).tolist()) == ([1], [1])
 
 
 def test_a_text_that_was_cut_and_a_word_that_is_nowhere(monkeypatch):

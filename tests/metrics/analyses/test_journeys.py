@@ -8,9 +8,9 @@ import pytest
 import torch
 from oracles.closeness import brute_force
 from oracles.families import build_family, loaded
-from sklearn.decomposition import PCA
 
 from reporter.core.errors import ReporterError
+from reporter.geometry.components import coordinates
 from reporter.metrics._items import Point
 from reporter.metrics.analysis import Context, analyses
 from reporter.metrics.base import Value
@@ -226,6 +226,5 @@ def test_two_followed_tokens_beside_each_other_against_brute_force(sized):
         points = [point for point in found[Point] if point.projection == name]
         rows = [(f"text {i}", place, at) for i, of in enumerate(states) for place in places for at in range(len(of[0]))]
         assert [(point.part, point.place, point.point) for point in points] == rows
-        scores = PCA(3, svd_solver="full").fit_transform(np.concatenate([of[1][p] for of in states for p in places]))
-        mine = np.array([(point.x, point.y, point.z) for point in points])
-        np.testing.assert_allclose(mine, scores * np.sign((mine * scores).sum(axis=0)), rtol=1e-4, atol=1e-5)
+        scores = coordinates(np.concatenate([of[1][place] for of in states for place in places]), 3)
+        np.testing.assert_allclose([(p.x, p.y, p.z) for p in points], scores, rtol=1e-4, atol=1e-5)
