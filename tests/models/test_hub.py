@@ -87,6 +87,9 @@ def refused(find):
 def test_offline_the_local_cache_knows_the_commit(put, find):
     place = put(OLD)
     (checkpoint,) = find(True)
+    made = random_init(checkpoint, 3)
+    assert made.fingerprint == random_init(replace(checkpoint, path=None), 3).fingerprint
+    assert made.fingerprint != random_init(replace(checkpoint, revision=NEW), 3).fingerprint
     assert (checkpoint.source, checkpoint.location, checkpoint.hub) == ("hub", NAME, NAME)
     assert (checkpoint.name, checkpoint.revision, checkpoint.path) == ("final", OLD, place)
     assert load(checkpoint, "cpu", offline=True).anatomy.family == "bert"
@@ -168,16 +171,6 @@ def test_a_tokenizer_may_be_that_of_another_repository(put, find, refused):
     assert (checkpoint.path, checkpoint.tokenizer.revision) == (bare, NEW)
     assert checkpoint.fingerprint != before  # another tokenizer gives other tokens
     assert load(checkpoint, "cpu", offline=True).tokenizer("a b")["input_ids"]
-
-
-def test_random_weights_of_a_hub_model_need_no_weights_cached_or_not(put, find):
-    place = put(OLD)
-    (checkpoint,) = find(True, revision=OLD)
-    (place / "model.safetensors").unlink()
-    made = random_init(checkpoint, 3)
-    assert load(made, "cpu", offline=True).anatomy.family == "bert"
-    assert made.fingerprint == random_init(replace(checkpoint, path=None), 3).fingerprint
-    assert made.fingerprint != random_init(replace(checkpoint, revision=NEW), 3).fingerprint
 
 
 @pytest.mark.parametrize("offline", [True, False])

@@ -1,4 +1,4 @@
-"""Weights that are packed (GGUF, quantised) or split over memory and disk: measured as the numbers they stand for."""
+"""Weights that are packed (GGUF, quantised), adapted, or split over memory and disk: what they stand for."""
 
 import json
 import shutil
@@ -61,8 +61,7 @@ def test_states_of_a_gguf_file_are_those_of_the_same_weights(family, tmp_path, l
     write(family("qwen2"), tmp_path / "model.gguf")
     mine, plain = loaded(tmp_path / "model.gguf"), loaded(family("qwen2"))
     assert (mine.anatomy.role, mine.anatomy.layers, mine.anatomy.width) == ("decoder", 3, 32)
-    for a, b in zip(states(mine), states(plain), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(states(mine), states(plain), rtol=1e-5, atol=1e-6)
 
 
 def states(model):
@@ -102,8 +101,7 @@ def test_compressed_tensors(family, packed, loaded):
     how = {"quant_method": "compressed-tensors", "format": "int-quantized", "quantization_status": "compressed"}
     how |= {"ignore": [], "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}
     model = loaded(packed(change=in_integers, **how))
-    for mine, expected in zip(states(model), states(loaded(packed("by-hand", by_hand))), strict=True):
-        torch.testing.assert_close(mine, expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(states(model), states(loaded(packed("by-hand", by_hand))), rtol=1e-5, atol=1e-6)
     assert model.anatomy.parameters == loaded(family("llama")).anatomy.parameters
     assert model.anatomy.role == "decoder"
 
@@ -193,8 +191,7 @@ def test_the_head_and_the_second_path_read_a_split_model(family, split, loaded):
     torch.testing.assert_close(*(load_head(model.checkpoint, model, True).logits(x) for model in (parts, plain)))
     anatomy = parts.anatomy
     own, _ = PlainModel(parts.checkpoint, anatomy.layers, anatomy.last_hidden_state, True).states(IDS[0].tolist())
-    for a, b in zip(own, states(plain), strict=True):
-        torch.testing.assert_close(a, b[0])
+    torch.testing.assert_close(own, [x[0] for x in states(plain)])
 
 
 def test_an_offload_folder_that_cannot_be_made_is_refused(tmp_path, family, found, monkeypatch):
@@ -205,3 +202,60 @@ def test_an_offload_folder_that_cannot_be_made_is_refused(tmp_path, family, foun
         assert "cannot use the offload folder" in message and "file is a file; name another folder" in message
     found(family("llama"), device_map="auto", offload_folder=tmp_path / "new" / "below")
     assert not (tmp_path / "new").exists()
+
+
+def adapted(base, folder, head=False, **options):
+    """Save an adapter with random weights; return PEFT's own model, not merged."""
+    peft = pytest.importorskip("peft", reason="adapters need the optional package peft")
+    from transformers import AutoModel, AutoModelForCausalLM
+
+    with warnings.catch_warnings(), torch.random.fork_rng():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(1)
+        model = (AutoModelForCausalLM if head else AutoModel).from_pretrained(base)
+        more = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": False} | options
+        more |= {"task_type": "CAUSAL_LM"} if head else {}
+        own = peft.get_peft_model(model, peft.LoraConfig(**more)).eval()
+        own.save_pretrained(folder)
+    return own
+
+
+KINDS = [{}, {"use_dora": True}, {"target_modules": ["embed_tokens", "down_proj"]}, {"modules_to_save": ["norm"]}]
+KINDS += [{"layers_to_transform": [1], "layers_pattern": "layers"}]
+KINDS += [{"rank_pattern": {"layers.0.self_attn.q_proj": 2}, "alpha_pattern": {"layers.1.self_attn.q_proj": 64}}]
+
+
+@pytest.mark.parametrize("head", [False, True], ids=["base alone", "with a head"])
+@pytest.mark.parametrize("options", KINDS, ids=["lora", "dora", "embedding", "saved modules", "one layer", "patterns"])
+def test_states_are_those_of_peft(head, options, family, tmp_path, loaded):
+    own = adapted(family("llama"), tmp_path / "lora", head, **options)
+    model, plain = loaded(family("llama"), adapter=tmp_path / "lora"), loaded(family("llama"))
+    with torch.inference_mode():
+        mine, without = (m.run(IDS, MASK) for m in (model, plain))
+        theirs = own(input_ids=IDS, output_hidden_states=True).hidden_states
+    torch.testing.assert_close((*mine.path[:-1], mine.final), theirs, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(mine.last, without.last, atol=1e-3)
+    assert model.anatomy.parameters == plain.anatomy.parameters
+
+
+def test_the_identity_covers_base_and_adapter(family, tmp_path, found):
+    adapted(family("llama"), tmp_path / "one")
+    adapted(family("llama"), tmp_path / "two", r=2)
+    options = ({}, {"adapter": tmp_path / "one"}, {"adapter": tmp_path / "two"})
+    prints = [found(family(base), **more).fingerprint for base in ("llama", "mistral") for more in options]
+    assert len(set(prints)) == len(prints)
+    assert found(family("llama"), adapter=tmp_path / "one").location.endswith(" + one")
+
+
+def test_an_adapter_that_cannot_be_merged_is_refused(family, tmp_path, found, loaded):
+    lora, llama, deeper = tmp_path / "lora", family("llama"), tmp_path / "deeper"
+    adapted(llama, lora)
+    assert "as `path`, and this folder as `adapter`" in refused(found, lora)
+    assert "fits this base" in refused(loaded, family("gpt2"), adapter=lora)
+    assert "has no adapter_config.json" in refused(loaded, llama, adapter=family("gpt2"))
+    adapted(build_family("llama", tmp_path / "base", num_hidden_layers=4), deeper)
+    assert "modules that this base lacks, such as layers.3" in refused(loaded, llama, adapter=deeper)
+    configure(lora, "adapter_config.json", r=8)
+    assert "cannot merge the adapter" in refused(loaded, llama, adapter=lora)
+    (lora / "adapter_model.safetensors").write_bytes(b"x")
+    assert "cannot read the adapter" in refused(loaded, llama, adapter=lora)

@@ -2,10 +2,7 @@
 
 import json
 import random
-import shutil
-from contextlib import nullcontext
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,12 +11,6 @@ import torch
 from reporter.models.checkpoint import random_init
 from reporter.models.head import load_head
 from reporter.models.load import load
-from reporter.models.resolve import resolve
-from reporter.models.toy.training import prepare
-from reporter.spec.models import RecipeModel
-from reporter.spec.recipes import Recipe
-from reporter.texts import build_texts
-from reporter.texts.sources.stored import InlineCorpus
 
 FAMILIES = ["bert", "albert, two inner", "modernbert", "t5", "gpt2", "opt, projected", "llama", "gemma2", "bloom"]
 
@@ -99,21 +90,3 @@ def test_the_fingerprint_covers_all_but_the_weights_and_nothing_of_the_training_
         (folder / file).write_text(json.dumps(json.loads(content) | {"more": 1}))
         assert random_init(trained, 3).fingerprint != made.fingerprint
         (folder / file).write_text(content)
-
-
-def test_a_recipes_model_is_drawn_beside_its_training_and_without_it(tmp_path):
-    texts = build_texts("c", InlineCorpus(texts=("the cat sleeps .", "a dog barks .") * 20), tmp_path, tmp_path / "c")
-    recipe = Recipe(architecture="bert", layers=2, width=16, heads=2, train_on="c", steps=2, batch=4, context=12)
-    spec = RecipeModel(recipe=recipe)
-    (checkpoint,) = resolve("m", spec, tmp_path, tmp_path / "cache", lambda name: texts, offline=True)
-    made = random_init(checkpoint, 3)
-    progress = SimpleNamespace(step=lambda *args: nullcontext(lambda amount: None), note=lambda text: None)
-    trained, prepared = prepare((checkpoint, made), progress)
-    assert (prepared, trained.loss is not None) == (made, True)
-    assert random_init(trained, 3) == made
-    model = load(prepared, "cpu", offline=True)
-    assert (model.anatomy.layers, model.anatomy.width) == (2, 16)
-    assert load_head(prepared, model, offline=True).mask_id == model.tokenizer.mask_token_id
-    shutil.rmtree(checkpoint.path)
-    (alone,) = prepare((made,), progress)  # trains, as nothing else writes its configuration
-    assert same(model, load(alone, "cpu", offline=True)) == weights(model).keys()

@@ -53,23 +53,21 @@ def test_whole_words_of_each_kind_of_tokenizer(tmp_path):
     assert words_of(tmp_path, "[PAD]\nthe\n##s\ndog\n", "vocab.txt") == ["the", "dog"]
 
 
-@pytest.mark.parametrize(
-    ("tokens", "words", "goes_on", "unfinished"),
-    [
+def test_tokens_that_belong_together():
+    for tokens, words, goes_on, unfinished in (
         (["[PAD]", "the", "##ing", "'", "2", "##", "it"], {1: "the", 6: "it"}, [2], []),
         (["</s>", "Ġthe", "ing", "'s", ".", "Ġdog", "2", "Ã", "Ġ"], {1: "the", 5: "dog"}, [2, 3, 6, 7], []),
         (["<s>", "▁the", "s", "’", ".", "▁12", "▁"], {1: "the"}, [2, 3], []),
         (["<s>", "the</w>", "do", "x</w>", "."], {1: "the"}, [], [2, 4]),
         (["<unk>", "cat", ".", "dogs"], {1: "cat", 3: "dogs"}, [], []),
-    ],
-)
-def test_tokens_that_belong_together(tokens, words, goes_on, unfinished):
-    tokenizer = SimpleNamespace(get_vocab=lambda: ids(*tokens), all_special_tokens=tokens[:1], added_tokens_decoder={})
-    result = word_tokens(tokenizer, len(tokens))
-    assert result.words == words
-    assert result.goes_on.nonzero()[0].tolist() == goes_on
-    assert result.unfinished.nonzero()[0].tolist() == unfinished
-    assert len(word_tokens(tokenizer, 2).goes_on) == 2
+    ):
+        known = {"get_vocab": lambda given=tokens: ids(*given), "all_special_tokens": tokens[:1]}
+        tokenizer = SimpleNamespace(added_tokens_decoder={}, **known)
+        result = word_tokens(tokenizer, len(tokens))
+        assert result.words == words
+        assert result.goes_on.nonzero()[0].tolist() == goes_on
+        assert result.unfinished.nonzero()[0].tolist() == unfinished
+        assert len(word_tokens(tokenizer, 2).goes_on) == 2
 
 
 def in_bytes(text):
@@ -89,8 +87,7 @@ def test_byte_level_tokens_are_decoded():
 
 @pytest.mark.parametrize("sign", [SIGN.get, chr], ids=["GPT-2's alphabet", "ByT5: characters of the same number"])
 def test_every_single_byte_reads_otherwise(sign):
-    tokens = [sign(byte) for byte in range(256)]
-    shown = readable([*tokens, *([in_bytes(" the")] if sign is not chr else [])], ())
+    shown = readable([*map(sign, range(256)), *([in_bytes(" the")] if sign is not chr else [])], ())
     assert len(set(shown)) == len(shown)
     assert shown[0xE7] == "<0xE7>" and shown[ord("A")] == "A" and shown[ord(" ")] == "␣"
 

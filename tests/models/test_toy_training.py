@@ -4,6 +4,7 @@ another."""
 import json
 import math
 import random
+import shutil
 from contextlib import contextmanager
 
 import pytest
@@ -12,6 +13,7 @@ from safetensors.torch import load_file
 
 from reporter.core.errors import ReporterError
 from reporter.core.threads import given
+from reporter.models.checkpoint import random_init
 from reporter.models.head import load_head
 from reporter.models.load import load
 from reporter.models.resolve import resolve
@@ -176,9 +178,14 @@ def test_the_seed_alone_decides_whatever_checkpoints_are_kept(resolved):
 def test_what_was_trained_is_kept_and_one_more_checkpoint_joins_it(resolved, monkeypatch):
     (before,) = trained(resolved(checkpoints=(4,)))
     written = (before.folder / "model.safetensors").stat().st_mtime_ns
-    early, late = trained(resolved(checkpoints=(2, 4)))
+    first, early, late = trained(resolved(checkpoints=(0, 2, 4)))
     assert (early.step, late.loss) == (2, before.loss)
     assert (before.folder / "model.safetensors").stat().st_mtime_ns == written
+    record = json.loads((late.path / "training.json").read_text())
+    assert record["losses"] == {str(c.step): c.loss for c in (first, early, late)} and record["held_out_texts"] == 16
+    assert [step for step, _ in record["curve"]] == [1, 2, 3, 4]
+    assert first.warning == ""  # of an untrained model nothing is expected
+    assert late.warning.startswith("training did not get past token frequencies")
     monkeypatch.setattr(toy_model, "Training", None)
     assert trained(resolved(checkpoints=(2,)))[0].loss is not None
 
@@ -206,16 +213,6 @@ def test_a_killed_training_leaves_nothing_that_looks_finished(resolved, monkeypa
     assert again.loss == clean.loss and same(again, clean)
 
 
-def test_the_record_of_a_training_and_its_warning_on_the_plateau(resolved):
-    early, late = trained(resolved(checkpoints=(0, 4)))
-    record = json.loads((late.path / "training.json").read_text())
-    assert record["losses"] == {"0": early.loss, "4": late.loss} and record["held_out_texts"] == 16
-    assert [step for step, _ in record["curve"]] == [1, 2, 3, 4]
-    assert {"torch", "transformers", "tokenizers", "python", "threads"} <= record["versions"].keys()
-    assert early.warning == ""  # of an untrained model nothing is expected
-    assert late.warning.startswith("training did not get past token frequencies")
-
-
 def test_unigram_entropy_by_hand(resolved):
     corpus = ["x y x", "x z"] * 50  # the last 16 are held out: 42 × "x y x" and 42 × "x z" are left
     shares = {"bert": [3 / 5, 1 / 5, 1 / 5], "gpt2": [3 / 7, 1 / 7, 1 / 7, 2 / 7]}  # which also predicts ends
@@ -234,6 +231,21 @@ def test_it_learns_what_there_is_to_learn(resolved, architecture):
     assert start.loss > 0.9 * end.unigram_entropy
     assert end.loss < 0.55 * end.unigram_entropy
     assert (start.warning, end.warning) == ("", "")
+
+
+def test_random_weights_of_a_recipe_are_drawn_beside_its_training_and_without_it(resolved):
+    (checkpoint,) = resolved()
+    made = random_init(checkpoint, 3)
+    last, prepared = trained((checkpoint, made))
+    assert (prepared, last.loss is not None) == (made, True)
+    assert random_init(last, 3) == made
+    model = load(prepared, "cpu", offline=True)
+    assert (model.anatomy.layers, model.anatomy.width) == (2, 16)
+    assert load_head(prepared, model, offline=True).mask_id == model.tokenizer.mask_token_id
+    shutil.rmtree(checkpoint.path)
+    (alone,) = trained((made,))  # trains, as nothing else writes its configuration
+    again = load(alone, "cpu", offline=True).module.state_dict()
+    assert all(torch.equal(again[name], weight) for name, weight in model.module.state_dict().items())
 
 
 @pytest.mark.parametrize("architecture", ["bert", "llama"])
