@@ -1,7 +1,7 @@
 """A pass shows each text as it is alone, and batches, shards, padding, windows and a resumed half change no number."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -164,18 +164,6 @@ def test_counts_of_cut_short_and_empty_texts_can_be_written_as_json(observe, mod
     assert Counts(**json.loads(json.dumps(asdict(counts)))) == counts
 
 
-def test_ticks_tell_of_every_token_and_shards_come_in_order(monkeypatch):
-    texts, ticks, settings = made_up_texts(50), [], settings_for(FakeModel(), 64)
-    monkeypatch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", 200)
-    corpus = tokenised(FakeModel(), texts, 256)
-    steps = list(measure(FakeModel(), corpus, [], settings, tick=ticks.append))
-    late = list(measure(FakeModel(), replace(corpus, shards=corpus.shards[2:]), [], settings))
-    assert sum(ticks) == sum(counts.tokens for _, counts in steps) > 500
-    assert len(ticks) > len(steps) > 3
-    assert [shard.index for shard, _ in steps] == list(range(len(steps)))
-    assert [shard for shard, _ in late] == [shard for shard, _ in steps][2:]
-
-
 def test_padding_uses_an_id_that_the_model_has_and_without_a_token_nothing_is_tried(observe):
     model = FakeModel(special=False, max_tokens=4)
     model.tokenizer.pad_token_id = 10_000  # beyond the embedding: a tokenizer with an added pad token
@@ -218,11 +206,12 @@ def test_a_pass_over_windows_is_what_each_window_gives_alone(role, special, batc
     model, texts = FakeModel(role=role, special=special, sinks=False), FakeTexts(DOCUMENTS)
     corpus = tokenised(model, texts, SIZE, windows=Windows(SIZE, STRIDE))
     seen = Collector("originals", "token_ids", "positions", "strata", "first_own")
-    ((_, counts),) = measure(model, corpus, [seen], settings_for(model, batch_tokens))
+    ticks = []
+    ((_, counts),) = measure(model, corpus, [seen], settings_for(model, batch_tokens), tick=ticks.append)
     expected = [(text, *row) for text, said in enumerate(DOCUMENTS) for row in by_hand(model, said)]
     assert counts.texts == len(DOCUMENTS) and counts.cut_texts == 0 and counts.windows == corpus.windows > counts.texts
     words = sum(len(text.split()) for text in DOCUMENTS)
-    assert counts.tokens == len(expected) == words + 2 * special * len(DOCUMENTS)
+    assert sum(ticks) == counts.tokens == len(expected) == words + 2 * special * len(DOCUMENTS)
     found, wanted = (sorted(rows, key=lambda row: (*row[:3], row[5][1].tolist())) for rows in (seen.rows, expected))
     for one, other in zip(found, wanted, strict=True):
         assert one[:3] == other[:3]

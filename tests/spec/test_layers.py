@@ -86,11 +86,9 @@ def test_paths_start_from_the_file_that_they_stand_in(folder):
 def test_so_do_lists_of_words_pairs_datasets_and_plugins():
     write_metric("plug", ())
     probes = "probes: {p: {words: words.yaml}, q: {words: shipped}}\npairs: {r: {file: r.yaml}}\n"
-    Path("base.yaml").write_text(f"{BASE}plugins: [plug.py]\n{probes}")
     text = BASE.replace("wiki: {", "data: {dataset: ./data}\n  hub: {dataset: owner/data}\n  wiki: {")
-    Path("deep.yaml").write_text(text.replace("study: base", "study: deep\nextends: base.yaml"))
-    Path("mine/own.yaml").write_text("study: own\nextends: ../deep.yaml\n")
-    said = read_yaml(read_study(Path("mine/own.yaml")).text).data
+    Path("base.yaml").write_text(f"{text}plugins: [plug.py]\n{probes}")
+    said = read_yaml(child("").text).data
     assert said["plugins"] == ["../plug.py"] and said["pairs"] == {"r": {"file": "../r.yaml"}}
     assert said["probes"] == {"p": {"words": "../words.yaml"}, "q": {"words": "shipped"}}
     assert [said["corpora"][name]["dataset"] for name in ("data", "hub")] == ["../data", "owner/data"]
@@ -155,8 +153,9 @@ def test_what_cannot_be_extended_is_one_line(extends):
 
 def test_a_study_has_an_id_of_its_own():
     Path("nameless.yaml").write_text("extends: base.yaml\n")
-    with pytest.raises(SpecError, match=r"nameless.yaml:1:1: study: missing key"):
-        read_study(Path("nameless.yaml"))
+    Path("other.yaml").write_text("extends: base.yaml\nstudy: S\n")
+    with pytest.raises(SpecError, match=r"nameless.yaml:1:1: study: missing key(.|\n)*other.yaml:2:8: study: "):
+        read_studies([Path("nameless.yaml"), Path("base.yaml"), Path("other.yaml")])  # all are read before a complaint
     Path("twice.yaml").write_text("extends: base.yaml\nstudy: base\n")
     with pytest.raises(SpecError, match=r"twice.yaml:2:8: study: base.yaml has the same id 'base'; give each"):
         read_studies([Path("base.yaml"), Path("twice.yaml")])

@@ -11,7 +11,7 @@ from spec.conftest import offered
 from reporter.core.errors import UsageError
 from reporter.metrics.base import catalogue as metrics
 from reporter.metrics.groups import expand
-from reporter.spec import SpecError, load_studies, load_study
+from reporter.spec import SpecError, load_study
 from reporter.spec.load import layers_of, plugins_of
 from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel, step_of
 from reporter.spec.recipes import Recipe
@@ -58,15 +58,6 @@ def test_plugins_are_looked_for_beside_the_study_before_it_is_checked(tmp_path):
         plugins_of(layers_of(path))
     path.write_text("- plugins\n")
     assert plugins_of(layers_of(path, ["plugins=gone.py"])) == ()
-
-
-def test_several_studies_are_all_checked_before_any_complaint(tmp_path, catalogue):
-    paths = [tmp_path / name for name in ("a.yaml", "b.yaml", "c.yaml")]
-    for path, text in zip(paths, ["study: S\nmodels: {m: gpt2}\n", WITH_TEXTS, "study: t\n"], strict=True):
-        path.write_text(text)
-    with pytest.raises(SpecError) as caught:
-        load_studies(paths, partial(load_study, offer=offered(catalogue)))
-    assert [Path(problem.file).name for problem in caught.value.problems] == ["a.yaml", "c.yaml"]
 
 
 def test_a_peak_where_a_statistic_has_its_value_by_definition_is_refused(tmp_path):
