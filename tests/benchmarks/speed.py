@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import platform
 import re
 import sys
@@ -21,7 +20,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -173,13 +171,6 @@ def loop(bench: Bench) -> None:
     print_table(("", "seconds", "against the loop"), rows)
 
 
-def quickstart(bench: Bench) -> None:
-    """The quickstart, fresh."""
-    cost = bench.run(Path(__file__).resolve().parents[2] / "studies" / "quickstart.yaml", "quickstart")
-    parts = {"fresh (≤ 60 s)": cost.seconds} | bench.timings("quickstart")
-    print_table(("", "seconds"), [(name, f"{part:.1f}") for name, part in parts.items()])
-
-
 def memory(bench: Bench) -> None:
     """Peak memory on a corpus that fills shards and samples, and on one ten times as large; a BERT of 4 × 64."""
     model, peaks = random_bert(bench.here / "small", 4, 64), {}
@@ -204,32 +195,7 @@ def slope(bench: Bench) -> None:
     print_table(("added seconds of", "over those of the pass"), [(name, f"{min(r):.2f}") for name, r in ratios.items()])
 
 
-def exponents(bench: Bench) -> None:
-    """How pass and metrics grow with tokens, layers and width, as the exponent between neighbouring sizes."""
-    rows = []
-    for what, sizes in (("texts", (200, 400, 800)), ("layers", (3, 6, 12)), ("width", (128, 256, 512))):
-        found = []
-        for size in sizes:
-            shape, name = {"texts": 400, "layers": 3, "width": 128} | {what: size}, f"{what}{size}"
-            model = random_bert(bench.here / name, shape["layers"], shape["width"])
-            texts = write(bench.here / f"{name}.txt", lines(None, shape["texts"], 8, (20, 120)))
-            seconds = []
-            for number in range(bench.rounds):
-                replace(bench, model=model, texts=texts).study(f"grow-{name}-{number}", precision="float32")
-                seconds.append(bench.timings(f"grow-{name}-{number}"))
-            parts = ("forward", "observables", "metrics")
-            found.append({part: min(one.get(part, 0.0) for one in seconds) for part in parts})
-        for part in found[0]:
-            times = [one[part] for one in found]
-            slopes = (f"{math.log2(b / a):.2f}" for a, b in pairwise(times))
-            each = " / ".join(f"{seconds:.1f}" for seconds in times)
-            rows.append((f"{what} {', '.join(map(str, sizes))}", part, each, " / ".join(slopes)))
-    print_table(("", "part", "seconds", "exponent"), rows)
-
-
-PARTS: dict[str, Callable[[Bench], None]] = {
-    part.__name__: part for part in (ratios, profile, loop, quickstart, memory, slope, exponents)
-}
+PARTS: dict[str, Callable[[Bench], None]] = {part.__name__: part for part in (ratios, profile, loop, memory, slope)}
 
 
 def batches_of(bench: Bench) -> tuple[list[Any], int]:
