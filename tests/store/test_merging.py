@@ -163,18 +163,14 @@ def test_claims_and_means_are_computed_from_all_numbers_by_the_text_that_ran_las
     assert means == [(3, pytest.approx(0.2))]  # over the models of both folders
 
 
-def test_the_first_number_is_the_earliest_of_all_folders(folder, tmp_path):
+def test_the_first_number_is_the_earliest_and_a_table_that_a_folder_lacks_is_taken_from_the_other(folder, tmp_path):
     change = "UPDATE studies SET first_number = finished, registration = finished"
-    one, two = folder("one", "bert", change=change), folder("two", "gpt2", finished=LATER, change=change)
-    merge(tmp_path / "out", [one, two])
-    found = records(Store(tmp_path / "out" / DATABASE), "SELECT first_number, registration FROM studies")
+    lacks = f"{change};DROP TABLE layer_metrics;DROP TABLE correlations"
+    one, two = folder("one", "bert", "gpt2", change=lacks), folder("two", "gpt2", finished=LATER, change=change)
+    merged = in_both_orders(tmp_path, [one, two])
+    found = records(Store(merged / DATABASE), "SELECT first_number, registration FROM studies")
     assert found == [(FIRST, str(LATER))]
-
-
-def test_a_table_that_a_folder_lacks_is_taken_from_the_other(folder, tmp_path):
-    one = folder("one", "bert", "gpt2", change="DROP TABLE layer_metrics; DROP TABLE correlations")
-    found = rows(in_both_orders(tmp_path, [one, folder("two", "gpt2", finished=LATER)]))
-    assert len(found["layer_metrics"]) == 5 and len(found["cells"]) == 2
+    assert len(rows(merged)["layer_metrics"]) == 5 and len(rows(merged)["cells"]) == 2
 
 
 def test_what_cannot_be_merged_is_refused_and_leaves_nothing(folder, tmp_path):
