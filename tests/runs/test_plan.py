@@ -22,7 +22,7 @@ from reporter.models.checkpoint import Checkpoint
 from reporter.runs import plan as estimates
 from reporter.runs.plan import estimate
 from reporter.runs.planner import plan_study
-from reporter.texts.tokens import Windows, windows_of
+from reporter.texts.tokens import Windows
 
 WORDS = (3, 8, 21, 50)
 
@@ -59,25 +59,24 @@ def test_time_is_unknown_until_a_long_pass_on_the_same_device_and_then_follows_f
     assert rate_of(cache, "cuda:0") is None
 
 
-def test_a_run_leaves_its_rate_and_a_finished_study_needs_no_pass(study, run, estimated, out, copied, monkeypatch):
+def test_what_counts_as_a_pass(study, run, out, estimated, copied, given, monkeypatch):
     assert estimated().lines() == ["nothing to measure"]
     smaller = estimated(metrics=METRICS.replace("64", "32"))
     assert smaller.passes == 0 and smaller.lines()[0].startswith("no forward pass:")
-    monkeypatch.setattr("reporter.forward.inputs.FEWEST_TOKENS", 100)
-    run(study(("texts: 40", "texts: 30")), only=["dec", "nested", "motion"])
-    assert rate_of(out / "cache", "cpu") > 0
-
-
-def test_what_counts_as_a_pass(estimated, given, monkeypatch):
-    whole, missing = estimated(), ("models:\n", "models:\n  gone: {path: nowhere}\n")
-    assert replace(estimated(missing), cells=0) == replace(whole, cells=0), "a model that does not exist"
-    assert estimated(missing, more="baselines: [random-init]").passes == 6 + 2 * 2
-    assert estimated(given).passes == 7, "saved states are read"
     analyses = estimated(metrics="none", more="vocabulary: {models: [dec]}")
     assert (analyses.analyses, analyses.passes) == (1, 0) and "1 cell of analyses" in analyses.lines()[0]
-    monkeypatch.setattr(estimates, "size_of", lambda of: None if of.model == "dec" else size_of(of))
-    result = estimated()
+    other = ("texts: 40", "texts: 30")
+    whole, missing = estimated(other), ("models:\n", "models:\n  gone: {path: nowhere}\n")
+    assert whole.passes == 6 and estimated(other, given).passes == 7, "saved states are read"
+    assert replace(estimated(other, missing), cells=0) == replace(whole, cells=0), "a model that does not exist"
+    assert estimated(more="baselines: [random-init]").passes == 2 * 2
+    with monkeypatch.context() as patch:
+        patch.setattr(estimates, "size_of", lambda of: None if of.model == "dec" else size_of(of))
+        result = estimated(other)
     assert (result.unknown, result.passes) == (("dec",), 4) and result.lines()[-1].startswith("not counted: dec;")
+    monkeypatch.setattr("reporter.forward.inputs.FEWEST_TOKENS", 100)
+    run(study(other), only=["dec", "nested", "motion"])
+    assert rate_of(out / "cache", "cpu") > 0
 
 
 @pytest.fixture
@@ -95,25 +94,16 @@ def checkpoint(path, **more):
     return Checkpoint("m", "final", "path", "m", "fingerprint", path=path, **more)
 
 
-def test_tokens_are_counted_by_the_tokenizer_and_cut_at_the_smaller_limit(folder):
+def test_tokens_are_counted_by_the_tokenizer_or_guessed_and_cut_at_the_smaller_limit(folder, tmp_path):
     assert tokens_of(checkpoint(folder), CORPUS, 10) == 3 + 8 + 10 + 10
     assert tokens_of(checkpoint(folder), CORPUS, 256) == 3 + 8 + 21 + 32
-    for size, stride in ((16, 16), (20, 7), (64, 32)):  # what windows repeat is read again
-        windows = Windows(size, stride)
-        fitting = windows.within(32)
-        read = sum(len(rows) for n in WORDS for rows, _ in windows_of(np.zeros(n, dtype=bool), fitting))
-        expected = tokens_of(checkpoint(folder), CORPUS, size, windows)
-        assert read <= expected <= read + sum(n > fitting.size for n in WORDS) * stride  # a last window may be shorter
-
-
-def test_tokens_are_guessed_from_words_where_there_is_no_tokenizer(tmp_path):
-    missing, path = checkpoint(tmp_path / "gone"), tmp_path / "c.safetensors"
-    assert size_of(missing) is size_of(checkpoint(None)) is None
+    assert tokens_of(checkpoint(folder), CORPUS, 16, Windows(16, 16)) == sum(WORDS)
+    assert tokens_of(checkpoint(folder), CORPUS, 20, Windows(20, 8)) == 3 + 8 + (21 + 12) + (50 + 4 * 12)
+    missing, saved = checkpoint(tmp_path / "gone"), checkpoint(None, states={"c": (tmp_path / "c.safetensors", "hash")})
     assert tokens_of(missing, CORPUS, 256) == int(sum(WORDS) * 1.35) + 2 * len(WORDS)
     assert tokens_of(missing, CORPUS, 12) == 12 * len(WORDS)
-    saved = checkpoint(None, states={"c": (path, "hash")})
-    save_states(path, np.zeros((3, 5, 16)), texts=[0, 0, 0, 1, 1], role="encoder")
-    assert size_of(saved) == Size(2, 16, 0, 0)
+    save_states(tmp_path / "c.safetensors", np.zeros((3, 5, 16)), texts=[0, 0, 0, 1, 1], role="encoder")
+    assert size_of(missing) is None and size_of(saved) == Size(2, 16, 0, 0)
     assert tokens_of(saved, CORPUS, 256) == int(sum(WORDS) * 1.35) and tokens_of(saved, CORPUS, 5) == 5 * len(WORDS)
 
 

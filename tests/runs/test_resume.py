@@ -55,10 +55,9 @@ def test_a_run_after_sigkill_resumes_at_the_last_whole_shard(
         outcome, log = run(file, only=ONLY)
         assert outcome.failed == 0 and caplog.text.count("is damaged") == len(harmed)
         assert ("resuming after 25 texts" in log) == (not harmed)
-        ((tokens, forward, texts),) = select(
-            store, "SELECT max(tokens), sum(forward_tokens)::INTEGER, max(texts) FROM cells"
-        )
-        assert texts == 40 and 0.3 * tokens < forward < tokens * (0.7 if harmed == [] else 0.9)
+        counts = "SELECT max(tokens), sum(forward_tokens)::INTEGER, max(texts) FROM cells"
+        ((tokens, forward, texts),) = select(store, counts)
+        assert texts == 40 and 0.3 * tokens < forward < tokens * (0.9 if harmed else 0.7)
         pd.testing.assert_frame_equal(store.frame(NUMBERS), expected, rtol=1e-9, atol=1e-12)
         assert store.records("FROM models") == models
         assert not [*(out / "cache").glob("observables/*/unfinished-*"), *(out / "cache").glob("observables/*.lock")]
@@ -81,13 +80,11 @@ FILES = (
 def test_damaged_files_of_the_cache_are_set_aside_and_made_again(
     study, run, store, finished_store, out, copied, caplog
 ):
-    harmed = []
-    for pattern in FILES:
-        paths = sorted((out / "cache").glob(pattern))
-        assert paths, pattern
-        for path in paths:
-            path.write_bytes(HARMS[len(harmed) % len(HARMS)](path.read_bytes()))
-            harmed.append(path)
+    found = {pattern: sorted((out / "cache").glob(pattern)) for pattern in FILES}
+    assert all(found.values())
+    harmed = [path for paths in found.values() for path in paths]
+    for number, path in enumerate(harmed):
+        path.write_bytes(HARMS[number % len(HARMS)](path.read_bytes()))
     store.path.unlink()
     assert run(study())[0].failed == 0
     pd.testing.assert_frame_equal(finished_store.frame(NUMBERS), store.frame(NUMBERS), rtol=1e-9, atol=1e-12)
@@ -113,8 +110,7 @@ def test_short_memory_gives_smaller_batches_and_the_same_numbers(study, run, sto
     with monkeypatch.context() as patch:
         patch.setattr(TextSums, "observe", partialmethod(short, of=TextSums.observe))
         outcome, log = run(file, only=["dec"])
-        assert outcome.failed == 0
-        assert log.count("little memory is left") == 1
+        assert outcome.failed == 0 and log.count("little memory is left") == 1
         # The size that sufficed is remembered: the next pass over these texts starts with it.
         patch.setattr(Moments, "observe", partialmethod(short, of=Moments.observe))
         more, log = run(study(metrics="[motion, spectrum]", views="[words]"), only=["dec"])

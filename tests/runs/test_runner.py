@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from runs.conftest import INLINE, select
 
-from reporter.core.errors import UsageError, describe, library_error
+from reporter.core.errors import UsageError
 from reporter.core.files import read_note
 from reporter.core.progress import Progress
 from reporter.forward import passes
@@ -236,14 +236,6 @@ def test_missing_models_and_corpora_and_failed_trainings_fail_only_their_cells(s
     assert (again.exit_code, again.cached, again.computed) == (1, 3, 5)
 
 
-def test_a_cell_without_any_number_is_named_with_the_reason(study, run):
-    same = ("  inline:", "  same: {file: same.csv, column: text, label: kind}\n  inline:")
-    file = study(same, more="probes: {p: {corpus: same}}")
-    (file.folder / "same.csv").write_text("text,kind\n" + "the cat sleeps,a\n" * 20)
-    _, log = run(file, only=["dec", "probes", "p"])
-    assert "dec × final × p × probes: no numbers: fewer than two labels have at least 5 different texts" in log
-
-
 @pytest.mark.parametrize("kind", ["raises", "is not a number"])
 def test_a_metric_that_breaks_fails_only_its_cells(study, run, store, metric, kind):
     def compute(seen, options):
@@ -281,10 +273,3 @@ def test_states_of_a_text_that_are_not_finite_fail_the_cells_and_name_the_text(s
     assert (outcome.computed, outcome.failed) == (1, 1 + 1)  # and the comparison with that corpus
     (error,) = select(store, "SELECT DISTINCT error FROM cells WHERE status = 'failed'")
     assert "layer 1" in error and "'inline'" in error
-
-
-def test_an_error_without_enough_memory_names_the_key_to_change():
-    error = RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 67 bytes")
-    assert "memory" in describe(error) and "`batch_tokens`" in describe(error)
-    assert "memory" in library_error(RuntimeError("can't start new thread")).partition("(RuntimeError: can't")[0]
-    assert library_error(RuntimeError("no such\nweight")) == "RuntimeError: no such weight"

@@ -31,31 +31,37 @@ def forget(out, store):
     return remove
 
 
-def worker_of(file, out, only=ONLY, log=None):
-    return Worker(plan_study(file, out, only=only, blind=True), out, True, Progress(log or io.StringIO()))
+@pytest.fixture
+def worker(study, out):
+    """Return a function that makes a worker for a study, by default for the ranges of one pass."""
+
+    def make(file=None, only=ONLY, log=None):
+        plan = plan_study(file or study(ONE_THREAD), out, only=only, blind=True)
+        return Worker(plan, out, True, Progress(log or io.StringIO()))
+
+    return make
 
 
-def do_all(worker, tasks=None, number=1, of=1, *rest, log=None):
+def do_all(worker, number=1, of=1, *rest, log=None):
     with threads(1):
-        return share(worker, tasks or worker.tasks(), number, of, Progress(log or io.StringIO()), *rest)
+        return share(worker, worker.tasks(), number, of, Progress(log or io.StringIO()), *rest)
 
 
 def test_shares_in_any_order_and_twice_give_the_numbers_of_one_process(
-    of_one_process, small, study, run, store, out, monkeypatch
+    of_one_process, small, study, run, store, out, worker, monkeypatch
 ):
     file = study(ONE_THREAD, metrics="[all]")
-    for number in (3, 1, 2):
-        worker = worker_of(file, out)
-        tasks = worker.tasks()
+    for number, done in ((3, [False, False, True, True]), (1, [True, False, True, True]), (2, [True] * 4)):
+        one = worker(file)
+        tasks = one.tasks()
         assert [(task.index, task.texts) for task in tasks] == [(0, 10), (1, 10), (2, 10), (3, 10)]
         left = iter([False] * (len(tasks) * number // 3 - len(tasks) * (number - 1) // 3))
         # each ends where it would go on with what is another's
-        assert do_all(worker, tasks, number, 3, lambda left=left: next(left, True)) == 0
-        if number == 3:
-            assert [worker.is_done(task) for task in tasks] == [False, False, True, True]
+        assert do_all(one, number, 3, lambda left=left: next(left, True)) == 0
+        assert [one.is_done(task) for task in tasks] == done
     ranges = {path: path.stat().st_ino for path in (out / "cache").glob("observables/*/unfinished-*/range-*")}
     assert len(ranges) == 4
-    late = worker_of(file, out)
+    late = worker(file)
     with threads(1), monkeypatch.context() as patch:  # as if it had begun before
         patch.setattr("reporter.forward.kept.Parts.facts", lambda self, of: None)
         late.do(tasks[1])
@@ -82,38 +88,35 @@ def test_processes_of_one_machine_leave_nothing_to_the_run(study, run, store, fo
     assert "workers" not in run(file, only=only, workers=2)[1], "all is measured: none is needed"
 
 
-def test_a_finished_task_is_not_done_again_and_one_load_serves_all_corpora(small, study, out, monkeypatch):
+def test_a_finished_task_is_not_done_again_and_one_load_serves_all_corpora(small, worker, monkeypatch):
     loads = []
     monkeypatch.setattr("reporter.runs.tasks.load", lambda *given: loads.append(given[0].name) or load(*given))
-    worker = worker_of(study(ONE_THREAD), out, ["dec"])
-    tasks = worker.tasks()
+    first, late = worker(only=["dec"]), worker(only=["dec"])
+    tasks = first.tasks()
     assert len({task.of for task in tasks}) == 2
-    places = [worker.do(task) for task in tasks]
-    late = worker_of(study(ONE_THREAD), out, ["dec"])
+    places = [first.do(task) for task in tasks]
     assert [late.do(task) for task in tasks] == places and loads == ["final"]
 
 
-def test_a_worker_that_waits_for_another_prints_it_once_and_does_nothing_twice(small, study, out, monkeypatch):
-    file, log = study(ONE_THREAD), io.StringIO()
-    worker, other = worker_of(file, out), worker_of(file, out)
-    tasks = worker.tasks()
+def test_a_worker_that_waits_for_another_prints_it_once_and_does_nothing_twice(small, worker, monkeypatch):
+    one, other, log, unfinished = worker(), worker(), io.StringIO(), []
+    tasks = one.tasks()
+
+    def pause(_):
+        unfinished.append([task.index for task in tasks if not one.is_done(task)])
+        if len(unfinished) == 2:
+            other.do(tasks[0])
+
+    monkeypatch.setattr("reporter.runs.tasks.time", SimpleNamespace(sleep=pause))
     with other.locked(tasks[0]) as held:
-        assert held and worker.refreshed(tasks[0])
-        unfinished = []
-
-        def pause(_):
-            unfinished.append([task.index for task in tasks if not worker.is_done(task)])
-            if len(unfinished) == 2:
-                other.do(tasks[0])
-
-        monkeypatch.setattr("reporter.runs.tasks.time", SimpleNamespace(sleep=pause))
-        assert do_all(worker, tasks, log=log) == 0
+        assert held and one.refreshed(tasks[0]) and do_all(one, log=log) == 0
     assert unfinished == [[0], [0]]
     assert log.getvalue().count("waiting for 1 task of other workers") == 1
 
 
-def test_a_task_that_fails_is_reported_and_leaves_the_others(small, study, out, monkeypatch):
-    real, log = ReadyPass.feed, io.StringIO()
+def test_a_task_that_fails_is_reported_and_leaves_the_others(small, worker, monkeypatch):
+    real, log, one = ReadyPass.feed, io.StringIO(), worker()
+    tasks = one.tasks()
 
     def feed(self, shard, *rest):
         if shard.index == 1:
@@ -121,33 +124,29 @@ def test_a_task_that_fails_is_reported_and_leaves_the_others(small, study, out, 
         return real(self, shard, *rest)
 
     monkeypatch.setattr(ReadyPass, "feed", feed)
-    worker = worker_of(study(ONE_THREAD), out)
-    tasks = worker.tasks()
-    assert do_all(worker, tasks, log=log) == 1
-    assert [worker.is_done(task) for task in tasks] == [True, False, True, True]
+    assert do_all(one, log=log) == 1
+    assert [one.is_done(task) for task in tasks] == [True, False, True, True]
     assert f"failed: {tasks[1]}: " in log.getvalue() and "no luck" in log.getvalue()
 
 
-def test_saved_states_are_tasks_as_well(study, run, store, out, forget, given, monkeypatch):
+def test_saved_states_are_tasks_as_well(study, run, store, forget, given, worker, monkeypatch):
     file, only = study(given, ONE_THREAD), ["given"]
     assert run(file, only=only)[0].failed == 0
     alone = store.frame(NUMBERS)
     forget()
-    worker = worker_of(file, out, only)
-    assert share(worker, worker.tasks(), 1, 1, Progress(io.StringIO())) == 0
+    assert do_all(worker(file, only)) == 0
     monkeypatch.setattr("reporter.runs.work.load_states", None)
     assert run(file, only=only)[0].failed == 0 and alone.equals(store.frame(NUMBERS))
 
 
-def test_a_range_resumes_at_its_last_saved_shard_which_goes_with_the_range(small, study, out, monkeypatch):
-    monkeypatch.setattr("reporter.forward.passes.MOST_SAVING", float("inf"))
-    monkeypatch.setattr("reporter.forward.passes.SAVE_EVERY", 0)
-
+def test_a_range_resumes_at_its_last_saved_shard_which_goes_with_the_range(small, out, worker, monkeypatch):
     def killed(*_):
         raise KeyboardInterrupt
 
-    file, log = study(ONE_THREAD), io.StringIO()
-    first, second = worker_of(file, out), worker_of(file, out, log=log)
+    monkeypatch.setattr("reporter.forward.passes.MOST_SAVING", float("inf"))
+    monkeypatch.setattr("reporter.forward.passes.SAVE_EVERY", 0)
+    log = io.StringIO()
+    first, second = worker(), worker(log=log)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("reporter.forward.kept.Parts.write", killed)
         first.do(first.tasks()[0])
@@ -184,8 +183,8 @@ def test_a_ray_cluster_leaves_nothing_to_the_run(study, run, store, forget):
     assert alone.equals(store.frame(NUMBERS))
 
 
-@pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "1/0"])
-def test_a_share_is_one_of_several(text, tmp_path):
-    result = CliRunner().invoke(app, ["run", str(tmp_path / "none.yaml"), "--share", text])
-    assert result.exit_code == 2 and "such as 3/16" in result.output
+def test_a_share_is_one_of_several(tmp_path):
     assert parse_share("3/16") == (3, 16)
+    for text in ("0/3", "4/3", "3", "a/b"):
+        result = CliRunner().invoke(app, ["run", str(tmp_path / "none.yaml"), "--share", text])
+        assert result.exit_code == 2 and "such as 3/16" in result.output
