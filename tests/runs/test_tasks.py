@@ -184,7 +184,7 @@ def test_a_ray_cluster_leaves_nothing_to_the_run(study, run, store, forget):
 
 
 def test_a_share_is_one_of_several(tmp_path):
-    assert parse_share("3/16") == (3, 16)
+    assert parse_share("3/16") == (3, 16) and parse_share("2/2") == (2, 2)
     for text in ("0/3", "4/3", "3", "a/b"):
         result = CliRunner().invoke(app, ["run", str(tmp_path / "none.yaml"), "--share", text])
         assert result.exit_code == 2 and "such as 3/16" in result.output

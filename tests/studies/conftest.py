@@ -1,6 +1,7 @@
 """The studies that ship, read as a user's."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,10 @@ STUDIES = Path(__file__).parents[2] / "studies"
 @pytest.fixture(scope="session")
 def read() -> Callable[[str], StudyFile]:
     """Return a function that reads a study by its path below ``studies``, without the ending."""
-    known: dict[str, StudyFile] = {}
+    return cache(lambda name: load_study(STUDIES / f"{name}.yaml", offer()))
 
-    def get(name: str) -> StudyFile:
-        if name not in known:
-            known[name] = load_study(STUDIES / f"{name}.yaml", offer())
-        return known[name]
 
-    return get
+@pytest.fixture
+def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the page, which has tests of its own."""
+    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from oracles.tiny_hub import fill, words_of
+from studies.conftest import STUDIES
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
@@ -20,7 +21,6 @@ from reporter.store import Store
 from reporter.texts.sources import stored as dataset
 from reporter.texts.sources.generated import grammar_texts
 
-STUDIES = Path(__file__).parents[2] / "studies"
 NOTHING_TO_READ = {"gpt2-dimension", "gpt2-position", "gpt2-not-first"}
 """Claims about massive activations one by one, of which random weights have none."""
 
@@ -29,22 +29,20 @@ class Paragraphs:
     """A dataset of a column of texts and perhaps one of labels, as far as a corpus reads it."""
 
     def __init__(self, spec: dataset.DatasetCorpus, texts: list[str]) -> None:
-        self._columns = {spec.column: texts}
-        if spec.label is not None:
-            self._columns[spec.label] = [f"class {i % 2}" for i in range(len(texts))]
-        self.column_names = list(self._columns)
-        self.features: dict[str, object] = dict.fromkeys(self._columns)
+        labels = [f"class {i % 2}" for i in range(len(texts))]
+        self._columns = {spec.column: texts} | ({spec.label: labels} if spec.label else {})
+        self.column_names, self._rows = list(self._columns), len(texts)
+        self.features = dict.fromkeys(self._columns)
 
     def select_columns(self, columns: list[str]) -> Paragraphs:
         assert columns == self.column_names
         return self
 
     def iter(self, batch_size: int) -> Iterator[dict[str, list[str]]]:
-        for start in range(0, len(self), batch_size):
-            yield self[start : start + batch_size]
+        return (self[start : start + batch_size] for start in range(0, self._rows, batch_size))
 
     def __len__(self) -> int:
-        return len(next(iter(self._columns.values())))
+        return self._rows
 
     def __getitem__(self, rows: slice) -> dict[str, list[str]]:
         return {name: values[rows] for name, values in self._columns.items()}
@@ -53,66 +51,54 @@ class Paragraphs:
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of an empty local hub cache; whoever reaches for the network fails."""
-    import huggingface_hub
-    from huggingface_hub import constants
-
-    class Api:
-        def __init__(self) -> None:
-            raise AssertionError("the hub was asked")
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.HfApi", lambda: pytest.fail("the hub was asked"))
     return tmp_path / "hub"
 
 
 @pytest.mark.usefixtures("hub")
 def test_an_offline_plan_names_each_missing_model_in_one_line(read: Callable[[str], StudyFile], tmp_path: Path) -> None:
     study = read("luisto-2024").study
-    plan = ["plan", str(STUDIES / "luisto-2024.yaml"), "--offline", "--out", str(tmp_path / "results")]
-    result = CliRunner().invoke(app, plan)
-    assert result.exit_code == 1
+    study_file, out = STUDIES / "luisto-2024.yaml", tmp_path / "results"
+    result = CliRunner().invoke(app, ["plan", str(study_file), "--offline", "--out", str(out)])
     lines = result.stdout.splitlines()
+    assert result.exit_code == 1 and "Traceback" not in result.output
     for model in study.models:
         (line,) = [line for line in lines if f"model '{model}': " in line]
         assert "local hub cache" in line and "offline" in line
     assert len(lines) <= len(study.models) + len(study.corpora) + 2
-    assert "Traceback" not in result.output
 
 
+NIGHTLY = [
+    "sinks-and-valleys",
+    "layer-by-layer",
+    "known/effective-rank",
+    "known/ethayarajh-2019",
+    "known/layer-by-layer",
+]
+
+
+@pytest.mark.usefixtures("no_report")
 @pytest.mark.parametrize(
-    ("name", "changes"),
-    [
-        ("token-journeys", ["corpora.sentences.limit=6"]),
-        ("known/massive-activations", []),
-        ("known/shortgpt", []),
-        *(
-            pytest.param(name, [], marks=pytest.mark.nightly)
-            for name in (
-                "sinks-and-valleys",
-                "layer-by-layer",
-                "known/effective-rank",
-                "known/ethayarajh-2019",
-                "known/layer-by-layer",
-            )
-        ),
-    ],
+    "name",
+    ["token-journeys", "known/massive-activations", "known/shortgpt"]
+    + [pytest.param(name, marks=pytest.mark.nightly) for name in NIGHTLY],
 )
 def test_a_study_on_hub_models_runs_on_tiny_ones_of_the_same_names(
-    name: str, changes: list[str], hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each claim is tested, so that the numbers that it names exist; its verdict is about random weights."""
-    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
     paragraphs = [" ".join(record.text for record in grammar_texts(9, (6, 9), seed)) for seed in range(24)]
     monkeypatch.setattr(dataset, "_load", lambda spec, folder, offline: Paragraphs(spec, paragraphs))
-    file = read_study(STUDIES / f"{name}.yaml", changes)
+    file = read_study(STUDIES / f"{name}.yaml", ["corpora.sentences.limit=6"] if name == "token-journeys" else [])
     journeys = [text for journey in file.study.sections["journeys"].values() for text in journey.all_texts]
     fill(hub, file.study.models.values(), tmp_path / "built", words_of([*paragraphs, *journeys]))
     outcome = run_studies([file], tmp_path / "results", offline=True, progress=Progress(io.StringIO()))
     assert outcome.failed == 0
     store = Store(tmp_path / "results" / "results.duckdb")
-    located = {(row["model"], row["location"]) for row in store.records("SELECT model, location FROM models", {})}
+    located = {(row["model"], row["location"]) for row in store.records("FROM models")}
     assert located >= {(name, model.hub) for name, model in file.study.models.items() if isinstance(model, HubModel)}
-    verdicts = store.frame("SELECT claim, verdict, detail FROM claims")
-    assert set(verdicts["claim"]) == set(file.study.claims)
-    failed = verdicts[verdicts["verdict"] == "failed"]
-    assert set(failed["claim"]) <= NOTHING_TO_READ, failed["detail"].tolist()
+    claims = store.records("FROM claims")
+    assert {row["claim"] for row in claims} == set(file.study.claims)
+    failed = {row["claim"]: row["detail"] for row in claims if row["verdict"] == "failed"}
+    assert failed.keys() <= NOTHING_TO_READ, failed

@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
+from studies.conftest import STUDIES
 
 from reporter.runs.runner import run_studies
 from reporter.runs.studies import offer
 from reporter.spec import load_study
 from reporter.store import Store, query_frame
 
-STUDIES = Path(__file__).parents[2] / "studies"
 STUDY, GUIDE = ((STUDIES / f"quickstart.{ending}").read_text("utf-8") for ending in ("yaml", "md"))
 EXERCISES = re.findall(
     r"^### (\d)\. .*?^```diff\n-(.*?)\n\+(.*?)\n```.*?^```sql\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL
@@ -27,11 +27,8 @@ SMALLER = (
 )
 
 
-@pytest.mark.usefixtures("every_interval")
-def test_each_exercise_changes_one_line_and_all_questions_have_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())  # the page has tests of its own
+@pytest.mark.usefixtures("every_interval", "no_report")
+def test_each_exercise_changes_one_line_and_all_questions_have_answers(tmp_path: Path) -> None:
     shipped, whole, combined = load_study(STUDIES / "quickstart.yaml", offer()).study, tmp_path / "whole.yaml", STUDY
     answers = re.findall(r"^(\d)\. ", GUIDE.partition("## Answers")[2], re.MULTILINE)
     assert [number for number, *_ in EXERCISES] == answers == ["1", "2", "3", "4", "5"]

@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from oracles.tiny_hub import HUB
+from studies.conftest import STUDIES
 
 from reporter.spec import StudyFile
 from reporter.spec.models import HubModel, RecipeModel
+from reporter.texts.sources.generated import grammar_texts
 from reporter.texts.sources.stored import DatasetCorpus
 
-STUDIES = Path(__file__).parents[2] / "studies"
 ALL = sorted(str(path.relative_to(STUDIES).with_suffix("")) for path in STUDIES.rglob("*.yaml"))
 WORKS = ["eacl-anisotropy", "encoders-vs-decoders", "lee-2024", "luisto-2024", "token-journeys", "yamagiwa-2024"]
 KNOWN = [name for name in ALL if name.startswith("known/")]
@@ -52,18 +52,6 @@ def test_of_each_known_number_it_says_where_it_is_from_and_what_is_defined_other
     assert "# Where our definitions differ" in text(name) and "# Its settings" in text(name)
 
 
-def test_encoders_vs_decoders_has_six_of_each(read: Read) -> None:
-    from oracles.families import FAMILIES
-
-    models = read("encoders-vs-decoders").study.models.values()
-    roles = [FAMILIES[HUB[model.hub][0]][2] for model in models if isinstance(model, HubModel)]
-    assert roles.count("encoder") >= 6
-    assert roles.count("decoder") >= 6
-    assert set(read("encoders-vs-decoders").study.views) >= {"words", "no-sinks"}
-    claims = read("encoders-vs-decoders").study.claims.values()
-    assert sum(set(claim.views) >= {"words", "no-sinks"} and "random-init" in claim.baselines for claim in claims) >= 4
-
-
 @pytest.mark.parametrize("name", POCKET)
 def test_a_sibling_needs_no_hub_and_has_the_claims_or_one_of_the_two_says_which_it_has_not(
     name: str, read: Read
@@ -80,21 +68,14 @@ def comments(name: str) -> str:
     return "\n".join(line for line in text(name).splitlines() if line.startswith("#"))
 
 
-@pytest.mark.parametrize("name", [name for name in POCKET if name in ("luisto-2024", "token-journeys")])
+@pytest.mark.parametrize("name", ["luisto-2024", "token-journeys"])
 def test_pocket_models_know_every_word_that_they_are_asked_about(name: str, read: Read) -> None:
-    from reporter.metrics.pairs import WrittenPairs
-    from reporter.metrics.probes import WordsProbe
-    from reporter.texts.sources.generated import grammar_texts
-
     study = read(f"pocket/{name}").study
     texts = [text for journey in study.sections["journeys"].values() for text in (*journey.all_texts, *journey.follow)]
     texts += [text for group in study.sections["groups"].values() for text in group]
-    for pairs in study.sections["pairs"].values():
-        assert isinstance(pairs, WrittenPairs)
-        texts += [text for concept in pairs.concepts.values() for pair in concept for text in pair]
-    for probe in study.sections["probes"].values():
-        assert isinstance(probe, WordsProbe)
-        assert isinstance(probe.words, dict)
-        texts += [word for words in probe.words.values() for word in words]
+    texts += [
+        text for p in study.sections["pairs"].values() for of in p.concepts.values() for pair in of for text in pair
+    ]
+    texts += [word for probe in study.sections["probes"].values() for words in probe.words.values() for word in words]
     known = {word for record in grammar_texts(2000, (6, 10), 0) for word in re.findall(r"\w+", record.text)}
     assert {word for text in texts for word in re.findall(r"\w+", text)} <= known
