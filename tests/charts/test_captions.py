@@ -115,8 +115,10 @@ def rows(lines, depths, layers=None):
     ],
 )
 def test_captions_say_what_the_line_shows(values, caption):
-    said = captions.of_statistic(rows({"bert": values}, [0, 0.5, 1], [0, 3, 6]), SCENE)
-    assert said == (f"bert: {caption}" if caption else "")
+    line, said = rows({"bert": values}, [0, 0.5, 1], [0, 3, 6]), f"bert: {caption}" if caption else ""
+    assert captions.of_statistic(line, SCENE) == said
+    both = pd.concat([line.assign(site="block"), line.assign(site="final", value=99.0)])
+    assert captions.of_statistic(both, SCENE) == said, "the state after the final norm is no part of a course"
 
 
 def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first():
