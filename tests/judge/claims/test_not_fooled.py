@@ -5,6 +5,8 @@ import pytest
 
 from reporter.charts.chart import filled
 from reporter.charts.profile import TRAINING
+from reporter.judge.judging import _reason
+from reporter.judge.points import Finding, Range
 from reporter.judge.questions.training import _SERIES as SERIES
 from reporter.report.compared import COMPARED
 from reporter.runs.whole import write_over_models
@@ -200,3 +202,15 @@ def test_a_model_under_two_names_is_no_other_model(world):
     assert "warning: a and b have the same weights, so they cannot differ" in found["copy"].detail["notes"]
     assert found["copy"].verdict == "inconclusive"
     assert not any("same weights" in note for note in found["other"].detail["notes"])
+
+
+def test_an_undecided_claim_does_not_say_that_its_interval_has_both_sides_where_it_has_not():
+    above, apart = Range("> 0.5", low=0.5), Range("beyond ± 0.5", -0.5, 0.5, outside=True)
+    sides = {
+        "lies outside the claimed range": [(0.2, 0.4, above), (-0.1, 0.1, apart)],
+        "lies inside the claimed range": [(0.6, 0.8, above), (0.6, 0.8, apart)],
+        "partly inside and partly outside": [(0.4, 0.6, above), (0.5, 0.6, above), (None, None, above)],
+    }
+    for says, cases in sides.items():
+        for case in cases:
+            assert says in _reason(Finding(0.1, 0.9, 0.5, *case), "inconclusive", "inconclusive", 0.2, 1), case
