@@ -44,6 +44,7 @@ SHARE, SIGNED, SHARED = {"bounds": (0, 1)}, {"bounds": (-1, 1)}, {"shared": True
         ([8e-16, 5.0, 2e6], [40.0], {"least": 1e-9}, (5, 2e6, "logarithmic")),
         ([1.0, 10.0], [1e6], {"least": 0}, (1, 10, "logarithmic · chance level 1,000,000, above this axis")),
         ([-1.0, 0.0], [], {"least": 0}, (0.1, 1, "")),
+        ([2.0], [], {"least": 0}, (1, 4, "logarithmic")),
     ],
 )
 def test_an_axis_holds_its_values_and_says_what_it_leaves_out(values, chance, more, expected):
