@@ -62,14 +62,6 @@ def test_weights_and_a_vector_that_is_near_no_more():
     assert float(axis[20].abs()) == pytest.approx(1) and float(value) == pytest.approx(1e6)
 
 
-def test_products_suffice_where_an_axis_stands_out_and_do_not_where_none_does():
-    for name, most in (("steep", 24), ("alike", components._PRODUCTS)):
-        x, asked = torch.from_numpy(MADE[name](RNG(0))), []
-        product = lambda v, x=x, asked=asked: asked.append(v) or (x @ v) @ x  # noqa: E731
-        found = components.largest_eigenvalue(product, fixed_random_vector(x.shape[1]))
-        assert (found is None) == (name == "alike") and len(asked) <= most
-
-
 @pytest.mark.parametrize("rows", [30, 9])
 def test_axes_and_coordinates_are_those_of_a_singular_value_decomposition(rows):
     x = RNG(0).standard_normal((rows, 12)) * np.geomspace(3, 0.3, 12) + 2

@@ -117,10 +117,3 @@ def test_dimension():
     for name, number in numbers.items():
         assert_same_mean([of[name] for of in found], [number(x) for x in direct])
     assert "gride_64" not in intrinsic_dimension._floors_at(128, 12, 0, 0.1)
-
-
-def test_floors_are_reproducible_and_seeded():
-    for floor in (noise.top_variance_share, noise.mean_cosine, noise.pair_cosine, noise.step_angle):
-        first = floor(50, 7, 3)
-        floor.cache_clear()
-        assert floor(50, 7, 3) == first != floor(50, 7, 4)

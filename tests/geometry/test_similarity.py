@@ -78,14 +78,6 @@ def test_neighbours_are_those_of_the_other_path_also_without_a_group(k):
         assert share == pytest.approx(pairs.knn(*(np.delete(x, group, axis=0) for x in xs), k), abs=1e-6)
 
 
-def test_overlap_has_its_limits():
-    x = layers(40, (6,))[0]
-    own = near(x, 10)
-    assert all(i not in row for i, row in enumerate(own))
-    same = torch.stack([own, near(3 * x, 10), near(-x, 10), own.flip(1)])
-    assert (similarity.overlaps(own[None], same, _groups(40)) == 1).all()
-
-
 def test_products_of_permuted_rows_are_those_of_permuted_matrices():
     a, b = RNG(0).standard_normal((2, 9, 7, 7))
     orders = [np.arange(7), RNG(1).permutation(7)]

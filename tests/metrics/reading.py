@@ -97,16 +97,12 @@ class Sides:
 
     def agree(self, metric, rows_by_view, options, without=()):
         """Compare the rows of a metric with its independent paths, in numbers and in where there are none."""
-        columns = ("statistic", "site", "layer", "other")
-        keyed = [
-            (view, key, row)
-            for view, rows in rows_by_view.items()
-            for key, row in {**numbers(rows), **curves(rows)}.items()
-        ]
-        stored = numbers_of(
-            {"metric": metric.name, "view": view, "value": row.value, **dict(zip(columns, key, strict=True))}
-            for view, key, row in keyed
-        )[metric.name]
+        columns, keyed = ("statistic", "site", "layer", "other"), []
+        for view, rows in rows_by_view.items():
+            for key, row in {**numbers(rows), **curves(rows)}.items():
+                of_row = {"metric": metric.name, "view": view, "value": row.value}
+                keyed.append(of_row | dict(zip(columns, key, strict=True)))
+        stored = numbers_of(keyed)[metric.name]
         again = [number for number in self.again(metric, options) if number.view in rows_by_view]
         assert {number.statistic for number in again} <= {statistic for statistic, *_ in stored}
         for deviation in compare(metric.name, stored, again, "", 0.0).values():

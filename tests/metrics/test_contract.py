@@ -5,8 +5,8 @@ adds up from parts, and is explained. See test_degenerate.py for input that mean
 differences.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -41,37 +41,12 @@ NEVER_HERE = {"contributions": {"turn"}}
 NO_NARROWER = {"change.moved", "convergence.similarity_rare", "convergence.decay", "lens.depth"}
 NO_NARROWER |= {"local_dimension.spread"}
 """Intervals that the split into types, a constant, whole layers or few centres decide, whatever the number of texts."""
-
-
-FLOORS = {
-    "spectrum.decay": (0.0, 0.05),
-    "entropy.": (0.01, 0.0),
-    "contextuality.intra_text": (0.05, 0.0),
-    "variance.": (0.35, 0.0),
-}
+FLOORS = {"spectrum.decay": (0.0, 0.05), "entropy.": (0.01, 0.0), "contextuality.intra_text": (0.05, 0.0)}
+FLOORS |= {"variance.": (0.35, 0.0)}
 """How near a number of noise comes to its floor, relative and absolute, where that is not the usual."""
 OWN_FLOOR = ("contributions.", "linearity.update", "information_imbalance.", "local_dimension.", "spectrum.alpha_req")
 """Numbers that noise in all layers moves: a step to it leads back to the mean, a layer is compared with itself, or few
 states decide."""
-
-
-@dataclass
-class Measured:
-    """A made-up model, its base and its twin, and the rows of each metric under every view."""
-
-    sides: Sides
-    rows: dict[str, dict[str, list[Any]]]
-
-    @property
-    def reading(self):
-        return self.sides.readings[0]
-
-
-def scaled(variant, factor):
-    """Return a model whose second block differs by a factor."""
-    model = FakeModel(role=variant, layers=LAYERS, **VARIANTS[variant])
-    model.weights[1] = model.weights[1] * np.float32(factor)
-    return model
 
 
 @pytest.fixture(scope="module")
@@ -81,17 +56,18 @@ def kept():
 
 @pytest.fixture
 def measured(kept, observe):
-    """Return what was measured of each variant of a model, by its name; views share what they read, as in a run."""
+    """Return a made-up model of each variant, its base and its twin, and the rows of each metric under every view."""
     of_others = ("moments", "outputs", *catalogue()["change"].needs)
-    for variant in VARIANTS:
-        if variant not in kept:
-            models = [scaled(variant, factor) for factor in (1, 1.1, 1.2)]
-            sides = Sides.of(observe, models, made_up_texts(TEXTS), (tuple(KINDS), of_others, of_others))
-            sides.seen[0] = replace(sides.seen[0], memo={}, views=VIEWS)
-            kept[variant] = Measured(sides, {})
-            for name, metric in catalogue().items():
-                of_views = {view: sides.compute(metric, view, **OPTIONS.get(name, {})) for view in VIEWS}
-                kept[variant].rows[name] = of_views
+    for variant in VARIANTS if not kept else ():
+        models = [FakeModel(role=variant, layers=LAYERS, **VARIANTS[variant]) for _ in range(3)]
+        for model, factor in zip(models, (1, 1.1, 1.2), strict=True):
+            model.weights[1] = model.weights[1] * np.float32(factor)
+        sides = Sides.of(observe, models, made_up_texts(TEXTS), (tuple(KINDS), of_others, of_others))
+        sides.seen[0] = replace(sides.seen[0], memo={}, views=VIEWS)  # views share what they read, as in a run
+        kept[variant] = SimpleNamespace(sides=sides, rows={}, reading=sides.readings[0])
+        for name, metric in catalogue().items():
+            of_views = {view: sides.compute(metric, view, **OPTIONS.get(name, {})) for view in VIEWS}
+            kept[variant].rows[name] = of_views
     return kept
 
 
@@ -136,8 +112,8 @@ def observations(name, view, of):
         case "angular_distance":
             return {"last_token": len(texts_of(1))}
         case "anisotropy":
-            drawn = ("top_variance_share_batch", "mean_cosine_centred", "mean_cosine_standardised")
-            return dict.fromkeys(drawn, options.sample_size())
+            names = ("top_variance_share_batch", "mean_cosine_centred", "mean_cosine_standardised")
+            return dict.fromkeys(names, options.sample_size())
         case "contextuality":
             types, several = by_token._occurrences(reading, mask, options.model_dump()), len(texts_of(2))
             forms = dict.fromkeys(("explained_by_first_published", "explained_by_first_truncated"), varying(types))

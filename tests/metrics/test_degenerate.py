@@ -80,7 +80,6 @@ CASES = {
         ["1", "1", "1"],
         TOO_FEW | {"journey.cosine_content 1": "a content word", "outliers.sink_sensitivity 1": None},
     ),
-    "two texts": (FakeModel(), ["1", "2 4"], {"layer_pairs.knn 0 1": "fewer than 20 texts"}),
     "duplicates": (
         bare(role="decoder"),
         ["4 4 4 4 4 4"] * 30,

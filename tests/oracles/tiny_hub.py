@@ -112,7 +112,7 @@ def all_words() -> list[str]:
     """Return the words of all studies, of the lists that come with reporter and of its grammar."""
     from reporter.texts.sources.generated import grammar_texts
 
-    files = [*(ROOT / "studies").rglob("*.yaml"), *(ROOT / "reporter" / "analyses" / "lists").glob("*.yaml")]
+    files = [*(ROOT / "studies").rglob("*.yaml"), *(ROOT / "reporter/metrics/lists").glob("*.yaml")]
     written = [file.read_text("utf-8") for file in sorted(files)]
     generated = [record.text for record in grammar_texts(300, (6, 40), 1)]
     return words_of((*written, *generated))

@@ -68,12 +68,8 @@ def computed():
             if not isinstance(row, Value):
                 assert type(row) in analysis.tables
                 rows.setdefault(row.table.name, []).append(row)
-        declared = {s.name for s in analysis.statistics}
-        assert (
-            declared
-            <= {name for name, _ in values}
-            <= declared | {f"{s.name}_floor" for s in analysis.statistics if s.floor}
-        )
+        declared, named = {s.name for s in analysis.statistics}, {name for name, _ in values}
+        assert declared <= named <= declared | {f"{s.name}_floor" for s in analysis.statistics if s.floor}
         for name in declared:
             assert {place for of, place in values if of == name} == set(context.layout.places)
         return values, rows

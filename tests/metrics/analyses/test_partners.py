@@ -35,10 +35,9 @@ def test_numbers_agree_with_an_independent_path(of_family, computed, family, sco
     values, tables = computed(PARTNERS, item, context)
     anatomy, poolings = context.model.anatomy, ("mean", "last", "first") if context.auto else ("last",)
     plain = PlainModel(context.model.checkpoint, anatomy.layers, anatomy.last_hidden_state, offline=True)
-    again = {
-        (*found.view.split(", pooling "), found.statistic, found.place.site, found.place.layer): found.value
-        for found in by_model.partners(plain, item.pairs, poolings, limit=64)
-    }
+    again = {}
+    for found in by_model.partners(plain, item.pairs, poolings, limit=64):
+        again[*found.view.split(", pooling "), found.statistic, found.place.site, found.place.layer] = found.value
     for row in tables["partner_numbers"]:
         key = row.variant, row.pooling, row.statistic, row.place.site, row.place.layer
         assert row.value == pytest.approx(again.pop(key), abs=1e-9), row
@@ -105,11 +104,9 @@ def test_a_table_that_is_wrong(tmp_path, lines, keys, message):
         PARTNERS.resolve(spec, tmp_path)
 
 
-def test_tables_of_every_kind_are_read_alike(tmp_path):
+def test_a_table_is_cut_to_a_sample(tmp_path):
     (tmp_path / "p.tsv").write_text("\n".join(["text\tpartner\tscore", *GOOD]))
-    cells = [line.split("\t") for line in GOOD]
-    lines = (f'{{"text": "{a}", "partner": "{b}", "score": {score}}}' for a, b, score in cells)
-    (tmp_path / "p.jsonl").write_text("\n".join(lines))
-    keys = {"column": "text", "partner": "partner", "score": "score", "sample": 20}
-    tsv, jsonl = (PARTNERS.resolve(PartnersFile(file=Path(f"p.{e}"), **keys), tmp_path) for e in ("tsv", "jsonl"))
-    assert tsv == jsonl and len(tsv.pairs) == 20 and tsv.pairs[0] == (*cells[0][:2], float(cells[0][2]))
+    spec = PartnersFile(file=Path("p.tsv"), column="text", partner="partner", score="score", sample=20)
+    text, partner, score = GOOD[0].split("\t")
+    pairs = PARTNERS.resolve(spec, tmp_path).pairs
+    assert len(pairs) == 20 and pairs[0] == (text, partner, float(score))
