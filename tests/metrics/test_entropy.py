@@ -9,7 +9,8 @@ from oracles.tokens import all_tokens
 
 from reporter.app.verify.by_token import _entropies
 from reporter.forward.means import poisson_weights
-from reporter.forward.text_entropy import measured
+from reporter.forward.observable import Setting
+from reporter.forward.text_entropy import TextEntropy, measured
 from reporter.metrics import entropy
 from reporter.texts.texts import originals
 
@@ -48,6 +49,16 @@ def test_the_floor_is_the_entropy_of_gaussian_states(n, d):
     direct = np.mean([entropy.gaussian_entropies(m, d, 0) for m in lengths], axis=0)
     floor = entropy._floor(lengths, d, 0)
     assert (floor["prompt"], floor["prompt_raw"]) == pytest.approx(direct[:2], rel=0.005)
+
+
+def test_only_the_views_that_are_read_are_measured(observe):
+    observables, _ = observe(FakeModel(), made_up_texts(50), names=("text_entropy",))
+    every = observables["text_entropy"]
+    setting = Setting(every.layout, 0, 50, 100_000, views=("words", "no-sinks"))
+    observables, _ = observe(FakeModel(), made_up_texts(50), observables={"text_entropy": TextEntropy.empty(setting)})
+    few = observables["text_entropy"]
+    np.testing.assert_array_equal(few.lengths, every.lengths[:, [0, 2]])
+    np.testing.assert_allclose(few.entropies, every.entropies[:, :, [0, 2]], rtol=1e-12)
 
 
 def test_on_an_accelerator_many_places_are_one_call(observe, monkeypatch):
