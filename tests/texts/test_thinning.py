@@ -53,10 +53,11 @@ def test_labels_stay_with_their_texts_and_what_comes_after_the_filters_is_thinne
         assert thinned.label(index) == ("even" if int(text.split()[-1]) % 2 == 0 else "odd")
 
 
-def test_copies_of_a_text_are_thinned_like_the_others(build):
-    spec = InlineCorpus(texts=("same old text",) * 300 + tuple(f"text number {i}" for i in range(100)))
+@pytest.mark.parametrize("text", ["same old text", "once more here", "twice told tale"])  # wherever its hash stands
+def test_copies_of_a_text_are_thinned_like_the_others(build, text):
+    spec = InlineCorpus(texts=(text,) * 300 + tuple(f"text number {i}" for i in range(100)))
     thinned = list(build(sized(spec), **words(600)))
-    assert len(thinned) == 200 and thinned.count("same old text") == pytest.approx(150, abs=15)
+    assert len(thinned) == 200 and thinned.count(text) == pytest.approx(150, abs=15)
 
 
 def test_the_whole_corpus_is_built_once_for_all_sizes(build, tmp_path):
