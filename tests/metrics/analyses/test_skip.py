@@ -89,6 +89,21 @@ def test_blocks_that_run_twice_are_there_twice(family_model, family):
         model.capture.clear()
 
 
+def test_a_model_whose_last_block_needs_earlier_ones_runs_them_all(family_model, monkeypatch):
+    model, (ids, mask) = family_model("gpt2"), ids_and_mask()
+    ran, hooks = [], []
+    with torch.inference_mode():
+        _, resume = model.keep(ids, mask)
+        expected = resume(2, 1)
+        monkeypatch.setitem(vars(model), "resumable", False)
+        for number, block in enumerate(model.module.h):
+            hooks.append(block.attn.register_forward_hook(lambda *_, number=number: ran.append(number)))
+        found = resume(2, 1)
+    for hook in hooks:
+        hook.remove()
+    assert ran == list(range(len(model.module.h))) and torch.equal(found, expected)
+
+
 @pytest.fixture
 def texts():
     rng = np.random.default_rng(0)

@@ -79,7 +79,9 @@ def test_distributions_are_those_of_all_pairs_and_of_all_norms_but_zero(dtype):
     assert not found
 
 
-def test_two_rows_have_one_bin():
+def test_too_few_rows():
+    assert list(pairs_of("type–type", rows_of(vectors(1, 4)))) == []
+    assert list(pairs_of("token–type", rows_of(vectors(5, 4)), rows_of(vectors(0, 4)))) == []
     facts, bins = by_measure(pairs_of("type–type", rows_of(vectors(2, 4))))["cosine"]
     assert (facts["standard deviation"].value, len(bins), bins[0].count) == (0, 1, 1)
     assert bins[0].low <= facts["mean"].value <= bins[0].high
