@@ -68,6 +68,7 @@ BROKEN: dict[tuple[str, str], list[tuple[str, ...]]] = {
         ("»path: x", "a.path: 'hub' and 'path' cannot be combined; remove one of them"),
         ("dtype: »float23", "a.dtype: 'auto', 'float32', 'bfloat16' or 'float16', got text … did you mean 'float32'?"),
         ("trust_remote_code: »yes", "a.trust_remote_code: expected true or false, got text 'yes'; write `true`"),
+        ("checkpoints: [»5]", "a.checkpoints[0]: a name in quotes or a mapping such as {revision: step512, step: 512}"),
         ("checkpoints: [{revision: y, »folder: x}]", "a.checkpoints[0].folder: unknown key; expected one of: revision"),
         ("»revision: main, checkpoints: [x]", "a.revision: remove `revision`; … cannot be combined with `checkpoints`"),
         ("»max_memory: {cpu: 8GiB}", "a.max_memory: needs `device_map: auto`; add it"),
