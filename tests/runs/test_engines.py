@@ -21,6 +21,7 @@ class Stopped:
         self.calls, self.exitcode = [], exitcode
 
     def start(self):
+        assert os.environ["PYTHONSAFEPATH"], "it would import from the current folder"
         self.calls.append("start")
 
     def is_alive(self):

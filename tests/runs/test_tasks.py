@@ -109,7 +109,7 @@ def test_a_worker_that_waits_for_another_prints_it_once_and_does_nothing_twice(s
 
     monkeypatch.setattr("reporter.runs.tasks.time", SimpleNamespace(sleep=pause))
     with other.locked(tasks[0]) as held:
-        assert held and one.refreshed(tasks[0]) and do_all(one, log=log) == 0
+        assert held and one.refreshed(tasks[0]) and do_all(one, 1, 2, log=log) == 0, "and it helps the other share"
     assert unfinished == [[0], [0]]
     assert log.getvalue().count("waiting for 1 task of other workers") == 1
 
