@@ -17,7 +17,7 @@ from reporter.forward.observed import KINDS
 from reporter.forward.token_categories import VIEWS
 from reporter.metrics.base import catalogue
 from reporter.models.places import Layout
-from reporter.runs.cache import Entry, bytes_of, entries, lines, make_room, prunable, remove, seconds_of
+from reporter.runs.cache import Entry, bytes_of, entries, lines, make_room, prunable, remove, seconds_of, size_text
 from reporter.runs.cells import wanted_by
 from reporter.runs.planner import plan_study
 
@@ -99,7 +99,9 @@ def test_the_list_names_studies_and_what_leaves_is_of_one_study_or_old(study, ru
     assert [entry.bytes for entry in found] == sorted((entry.bytes for entry in found), reverse=True)
     listed = call().output.splitlines()
     assert len(listed) == len(lines(out, found)) == len(found) + 3 and "20 GiB" in listed[-1]
-    assert any("dec final × inline  other, tiny" in line for line in listed)
+    assert any("dec final × inline  other, tiny" in line for line in listed) and not any(
+        " d ago" in line for line in listed
+    )
     for arguments, answer in (
         (("--study", "other", "--dry-run"), "would remove"),
         (("--larger-than", "1TB"), "nothing to remove"),
@@ -137,6 +139,7 @@ def test_which_entries_may_be_removed():
         assert prunable([a, b, c], now=now, **options) == expected, options
     assert [seconds_of(text) for text in ("12h", "30d", " 2 w ")] == [43200, 2592000, 1209600]
     assert [bytes_of(text) for text in ("0", "10GB", "500MiB", "1.5k", "7 B")] == [0, 10**10, 500 * 2**20, 1500, 7]
+    assert [size_text(size) for size in (1023, 1024, 20 * 2**30)] == ["1023 B", "1.0 KiB", "20 GiB"]
     for read, wrong in ((seconds_of, "30"), (bytes_of, "1 XB")):
         with pytest.raises(UsageError, match="expected"):
             read(wrong)

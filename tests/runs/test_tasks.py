@@ -94,6 +94,7 @@ def test_a_finished_task_is_not_done_again_and_one_load_serves_all_corpora(small
     first, late = worker(only=["dec"]), worker(only=["dec"])
     tasks = first.tasks()
     assert len({task.of for task in tasks}) == 2
+    assert first.memory(tasks[0]) > 2 * 2**30 + 8 * 1000, "the weights, twice"
     places = [first.do(task) for task in tasks]
     assert [late.do(task) for task in tasks] == places and loads == ["final"]
 
