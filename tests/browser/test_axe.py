@@ -44,7 +44,7 @@ LIDS = "for (const lid of document.querySelectorAll('main details, header detail
 # What axe finds besides on how headings, landmarks and tables are ordered is asked for, too, whatever its weight.
 AXE = """
 const done = arguments[1];
-const ALSO = ["heading-order", "empty-table-header"];
+const ALSO = ["heading-order", "empty-table-header", "landmark-unique", "region"];
 const grave = rule => ["serious", "critical"].includes(rule.impact) || ALSO.includes(rule.id);
 const why = node => (node.any[0] ?? node.all[0] ?? node.none[0])?.message ?? "";
 const tell = node => `${node.target.join(" ")} | ${node.html.slice(0, 160)} | ${why(node)}`;

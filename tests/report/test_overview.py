@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import duckdb
 import pytest
-from report.made_up import fill
+from report.made_up import fill, fill_whole
 from report.reading import part_of, read
 
 from reporter.metrics.base import catalogue
@@ -111,7 +111,7 @@ def test_a_difference_whose_interval_has_0_in_it_is_not_said(altered):
     assert all(line.cells["words"].difference.low < 0 for line in overview.rows)
 
 
-def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_said(overviews):
+def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_said(overviews, altered):
     for overview in (overviews["pair"], overviews["many"]):
         assert 1 <= len(overview.sentences) <= 3
         for sentence in overview.sentences:
@@ -123,6 +123,8 @@ def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_sa
     assert overviews["pair"].line.startswith("bert (encoder, 4 blocks) against gpt2 (decoder, 6 blocks) on 500 texts")
     assert overviews["many"].line.startswith("20 encoders and 20 decoders (4 to 6 blocks)")
     assert "in general" in overviews["pair"].scope and "in general" not in overviews["many"].scope
+    few, _ = altered(PAIR, FEW, "UPDATE corpora SET clusters = 3")
+    assert "500 texts in 3 clusters of nested" in few.line and not few.sentences, "too few for a verdict"
     first = overviews["pair"].sentences[0].text
     assert "bert" in first and "gpt2" in first and overviews["encoders"].difference == ""
     assert not overviews["empty"].rows and not overviews["empty"].sentences and not overviews["empty"].charts
@@ -183,3 +185,9 @@ def test_a_model_and_its_base_are_compared_as_stored_paired_over_texts(altered):
     a, b = cells.numbers
     assert cells.difference.value == pytest.approx(a.value - b.value), "a layer is not paired"
     assert [len(overview.sentences), len(judged.sentences)] == [1, 0], "an answer with a verdict needs no sentence"
+
+
+def test_a_study_of_pairs_of_layers_alone_has_models_corpora_and_token_sets(tmp_path):
+    with fill_whole(tmp_path / "results.duckdb", metrics=()).reading() as reading:
+        scene = read_contents(reading, rows_of(reading(STUDIES))[0], catalogue()).scene
+    assert {"bert", "gpt2"} <= set(scene.styles.names) and scene.corpora and scene.views

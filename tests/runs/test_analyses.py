@@ -1,6 +1,7 @@
 """Cells of analyses: they run once, are kept, are taken over, fail alone and go when the study drops them."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -104,11 +105,13 @@ def test_probes_take_the_vectors_of_a_pass_bit_for_bit_and_no_text_goes_through_
     study, run, store, monkeypatch
 ):
     texts = [f"{who} {what} {n}" for who in ("a dog", "the cat") for what in ("sleeps", "runs") for n in "123456"]
-    labelled = ("corpora:\n", "corpora:\n  labelled: {file: labelled.csv, column: text, label: kind}\n")
-    probe = "probes: {kind: {corpus: labelled, hidden: 0}}"
+    keys = "column: text, label: kind}\n"
+    labelled = ("corpora:\n", f"corpora:\n  labelled: {{file: labelled.csv, {keys}  other: {{file: other.csv, {keys}")
+    probe = "probes: {kind: {corpus: labelled, hidden: 0}, other: {corpus: other, hidden: 0}}"
     file = study(labelled, metrics="[motion]", views="[words]", more=probe)
     rows = "".join(f"{text},{text[0]}\n" for text in [*texts, *texts[:3]])  # some twice
     (file.folder / "labelled.csv").write_text(f"text,kind\n{rows}", "utf-8")
+    (file.folder / "other.csv").write_text(f"text,kind\n{rows}".replace(" ", " so "), "utf-8")
 
     def results(**options):
         outcome, log = run(file, only=["dec"], **options)
@@ -122,6 +125,7 @@ def test_probes_take_the_vectors_of_a_pass_bit_for_bit_and_no_text_goes_through_
     gathered = results()
     assert read == [] and np.isfinite(gathered[1][["x", "y"]].to_numpy()).all()
     monkeypatch.setattr(text_vectors, "MOST_BYTES", 0)
+    shutil.rmtree(store.path.parent / "cache")  # the texts go through the model again, and are not gathered
     encoded = results(force=True)
-    assert read == [len(texts)]
+    assert read == [len(texts)] * 2
     assert all(ours.equals(theirs) for ours, theirs in zip(gathered, encoded, strict=True))

@@ -1,6 +1,7 @@
 """Claims in a run: when they are tested, what is printed and stored, the exit code; corpora of equal size."""
 
 import json
+from itertools import product
 
 import pytest
 from runs.conftest import DEC, INLINE, select
@@ -25,7 +26,7 @@ def verdicts(store):
     return dict(select(store, "SELECT claim, verdict FROM claims WHERE reading = 1 ORDER BY number"))
 
 
-def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, copied):
+def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, copied, tmp_path):
     file = study(("run:", CLAIMS))
     outcome, log = run(file)
     assert (outcome.computed, outcome.refuted, outcome.untested, outcome.exit_code) == (0, 1, 1, 0)
@@ -52,6 +53,10 @@ def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, 
     arguments = ["run", str(file.path), "--out", str(store.path.parent), "--offline"]
     codes = {"--strict": 3, "--strict=inconclusive": 3, "--strict=no-such-word": 2, "--offline": 0}
     assert {option: CliRunner().invoke(app, [*arguments, option]).exit_code for option in codes} == codes
+    (tmp_path / "pilot").symlink_to(store.path.parent)
+    for verb, folder in product(("plan", "validate"), (store.path.parent, tmp_path)):
+        done = CliRunner().invoke(app, [verb, str(file.path), "--out", str(folder)])
+        assert "smallest differences that this study can detect" in done.output
     # A run of a part leaves claims about the others as they are.
     by_model = select(store, "FROM claims_by_model ORDER BY ALL")
     outcome, _ = run(file, only=["enc", "nested"], force=True)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from reporter.app.look.card import _vectors
 from reporter.judge.questions.layer import LAYER
 from reporter.judge.questions.question import answered
 
@@ -30,13 +31,15 @@ def probed(right, pooling="mean", main=True):
     ]
 
 
-def layers(told, more=(), facts=FACTS):
+def layers(told, more=(), facts=FACTS, **keys):
     """Answer which layer to take, from right and wrong by text, and from further numbers.
 
     Right and wrong are those of the mean, or by pooling, the main one first.
     """
     by_pooling = told if isinstance(told, dict) else {"mean": told}
-    texts = [row for i, (pooling, right) in enumerate(by_pooling.items()) for row in probed(right, pooling, not i)]
+    texts = [
+        row | keys for i, (pooling, right) in enumerate(by_pooling.items()) for row in probed(right, pooling, not i)
+    ]
     tables = {"FROM cells": [], "FROM models": [facts], "FROM probe_poolings LEFT": texts, "WITH chances": list(more)}
     return answered(LAYER, "s", lambda sql: next(rows for name, rows in tables.items() if name in sql))
 
@@ -53,15 +56,18 @@ def rows_of(answer, kind="labels"):
 
 
 def test_labels_planted_at_one_layer_are_found_there():
-    answer = layers(told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4]))
+    right = told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4])
+    answer = layers(right)
     rows = rows_of(answer)
     assert [row["layer"] for row in rows if row["loss_low"] == 0] == [2]
     entries = [f"hidden_states[{layer}]" for layer in range(4)]
     assert [row["entry"] for row in rows] == [*entries, None, "last_hidden_state"]
     last = rows[-1]
+    assert rows_of(layers(right, clusters=[0, 1, 2] * 100))[-1]["loss_low"] != last["loss_low"]
     assert last["usual"] and last["normed"] and 0.3 < last["loss_low"] < last["loss"] < last["loss_high"] < 0.7
     (box,) = answer.boxes
     assert box.says.startswith("Take layer 2 with mean pooling: the accuracy of the linear probe `mood` is 0.")
+    assert ", chance 0.5;" in _vectors(rows)
     assert "; chance 0.5)" in box.says and "All other layers score significantly less" in box.says
     assert f"{100 * last['loss']:.1f} (" in box.says
     assert "hidden_states[2]" in box.code and "without tokens that the tokenizer added" in box.code

@@ -7,7 +7,7 @@ from reporter.judge.questions.probes import PROBED, difference
 from reporter.judge.questions.question import answered
 
 
-def reading(told):
+def reading(told, **more):
     """Return what reads a study in which ``tuned`` is from ``base``; told[model] is 1 for each text told, by layer."""
     models = [
         {"model": name, "checkpoint": "final", "base": "base" if name == "tuned" else None, "last": True}
@@ -15,7 +15,7 @@ def reading(told):
     ]
     probe = {"checkpoint": "final", "probe": "class", "statistic": "linear", "folds": 5}
     rows = [
-        probe | {"model": name, "layer": layer, "texts": list(range(len(right))), "told": list(right)}
+        probe | more | {"model": name, "layer": layer, "texts": list(range(len(right))), "told": list(right)}
         for name, layers in told.items()
         for layer, right in enumerate(layers)
     ]
@@ -49,6 +49,8 @@ def test_a_known_difference_is_found_at_its_layer_alone():
     assert of_base[2]["ci_low"] < tuned[2].mean() - base[2].mean() < of_base[2]["ci_high"]
     layers = {(row["model"], row["layer"], row["layer_b"]): row["apart"] for row in rows if row["kind"] == "layers"}
     assert layers["base", 0, 1] and layers["base", 0, 2] and not layers["base", 1, 2] and layers["tuned", 1, 2]
+    halves = reading({"base": base, "tuned": tuned}, clusters=[0] * 250 + [1] * 250)
+    assert not any(row["apart"] for row in answered(PROBED, "s", halves).tables["probe_differences"])
     first, second = answer.boxes
     assert "`class` is more accurate at layer 2 than on base" in first.says
     assert [row[-2:] for row in second.rows] == [("2 of 3", "0–1"), ("3 of 3", "0–1, 1–2")]

@@ -76,5 +76,6 @@ def test_samples_are_seeded_distinct_and_nested(made_up, corpora):
     texts = corpus([f"{i % 50}" for i in range(80)] + ["", " "])
     context = made_up(vector_of)
     few, many = drawn_texts(texts, 10, context)[0], drawn_texts(texts, 1000, context)[0]
+    assert set(drawn_texts(corpus(["a", "b", "c"], clusters="xyx"), 10, context)[1]) == {0, 1}
     assert many[:10] == few and sorted(many, key=int) == [str(i) for i in range(50)]
     assert drawn_texts(texts, 10, made_up(vector_of, seed=1)) != few

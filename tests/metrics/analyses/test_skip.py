@@ -208,6 +208,7 @@ def test_blocks_run_twice_by_brute_force(tmp_path, texts):
         twice = losses_by_text(tmp_path, order, [*range(last), *range(first - 1, 4)])[0]
         assert row.change == pytest.approx((twice - sums).sum() / counts.sum(), abs=1e-5)
         assert row.change_low < row.change < row.change_high
+        assert row.change_high - row.change == pytest.approx(row.change - row.change_low), "as corrected for the search"
 
 
 def test_repetitions_are_tried_on_a_grid_and_all_around_the_best():
