@@ -17,6 +17,7 @@ from reporter.forward.observed import KINDS
 from reporter.forward.token_categories import VIEWS
 from reporter.metrics.base import catalogue
 from reporter.models.places import Layout
+from reporter.runs import cache
 from reporter.runs.cache import Entry, bytes_of, entries, lines, make_room, prunable, remove, seconds_of, size_text
 from reporter.runs.cells import wanted_by
 from reporter.runs.planner import plan_study
@@ -139,7 +140,8 @@ def test_which_entries_may_be_removed():
         assert prunable([a, b, c], now=now, **options) == expected, options
     assert [seconds_of(text) for text in ("12h", "30d", " 2 w ")] == [43200, 2592000, 1209600]
     assert [bytes_of(text) for text in ("0", "10GB", "500MiB", "1.5k", "7 B")] == [0, 10**10, 500 * 2**20, 1500, 7]
-    assert [size_text(size) for size in (1023, 1024, 20 * 2**30)] == ["1023 B", "1.0 KiB", "20 GiB"]
+    assert [size_text(size) for size in (1023, 1024, 1000 * 2**30)] == ["1023 B", "1.0 KiB", "1000 GiB"]
+    assert [cache._ago(age) for age in (59, 60, 7200)] == ["now", "1 min ago", "2 h ago"]
     for read, wrong in ((seconds_of, "30"), (bytes_of, "1 XB")):
         with pytest.raises(UsageError, match="expected"):
             read(wrong)
