@@ -18,10 +18,10 @@ def configure(folder, file="config.json", **changes):
     (folder / file).write_text(json.dumps(content | changes))
 
 
-def refused(read, folder, **options):
+def refused(read, *folder, **options):
     """Return the one line in which a folder is refused where it is resolved or loaded."""
     with pytest.raises(ReporterError) as caught:
-        read(folder, **options)
+        read(*folder, **options)
     message = str(caught.value)
     assert message.startswith("model 'm': ") and "\n" not in message
     return message

@@ -22,7 +22,7 @@ from oracles.families import (
 )
 from torch.nn.utils.rnn import pad_sequence
 
-from reporter.app.verify.by_model import PlainModel
+from reporter.app.verify.by_model import PlainModel, calls_of
 from reporter.core.errors import ReporterError
 from reporter.models.head import Head, load_head
 from reporter.models.sublayers import Sublayer
@@ -49,6 +49,10 @@ def padded(model):
     return ids, pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
 
 
+def head_of(model):
+    return load_head(model.checkpoint, model, offline=True)
+
+
 def assert_close(mine, theirs, mask, **within):
     for ours, expected in zip(mine, theirs, strict=True):
         torch.testing.assert_close(ours[mask.bool()], expected[mask.bool()], **within)
@@ -65,6 +69,10 @@ def test_the_anatomy_is_what_is_known_of_the_family(given, language_model):
     assert anatomy.self_test <= 1e-5 and anatomy.initialised is not True  # its norms have random weights
     if name in FAMILIES:
         assert anatomy.attention == ("parallel" if name in PARALLEL_ATTENTION else "sequential")
+
+
+# What ``reporter verify`` reads without our hooks is compared, too, also where the model's own last entry is normed.
+VERIFIED = {"bert", "albert", "t5", "bart", "gpt2", "openai-gpt", "opt, projected", "llama", "olmo2", *SHIFTED}
 
 
 @of_families(*CASES)
@@ -95,38 +103,24 @@ def test_the_path_and_the_final_state_are_the_models_own(given, own_model):
         assert run.final is run.last
         assert run.final.shape[-1] == model.anatomy.final_width == (16 if name == "opt, projected" else 32)
         assert run.final.shape != run.path[-1].shape or not torch.allclose(run.final, run.path[-1], atol=1e-6)
-
-
-def seen_by(model, name, pattern, ids, mask):
-    """Return what the modules of this name read first, or return first, and the model's results."""
-    outputs, values, hooks = name in PARALLEL_ATTENTION, [], []
-    pattern = re.compile(re.escape(pattern).replace(r"\{\}", r"\d+"))
-
-    def keep(module, args, options, output=None):
-        value = output if outputs else (*args, *options.values())[0]
-        values.append((value if torch.is_tensor(value) else value[0]).clone())
-
-    for path, module in model.named_modules():
-        if pattern.fullmatch(path):
-            kind = module.register_forward_hook if outputs else module.register_forward_pre_hook
-            hooks.append(kind(keep, with_kwargs=True))
-    with torch.inference_mode():
-        result = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-    for hook in hooks:
-        hook.remove()
-    return values, result
+    if name in VERIFIED:
+        plain, first = PlainModel(model.checkpoint, model.anatomy.layers, last, offline=True), mask[0].bool()
+        states, final = plain.states(ids[0, first].tolist())
+        torch.testing.assert_close(states, [state[0, first] for state in run.path], rtol=1e-5, atol=1e-5)
+        assert final is None if run.final is None else torch.allclose(final, run.final[0, first], 1e-5, 1e-5)
 
 
 @of_families(*FAMILIES)
 def test_the_state_after_attention_is_what_the_named_modules_see(given, own_model):
     name, model = given
-    ids, mask = padded(model)
-    with torch.inference_mode():
+    own, (ids, mask), returned = own_model(name), padded(model), name in PARALLEL_ATTENTION
+    named = re.compile(re.escape((PARALLEL_ATTENTION | AFTER_ATTENTION)[name]).replace(r"\{\}", r"\d+"))
+    seeing = [module for path, module in own.named_modules() if named.fullmatch(path)]
+    with torch.inference_mode(), calls_of([seeing]) as (calls,):
         run = model.run(ids, mask, attention=True)
-    expected, result = seen_by(own_model(name), name, (PARALLEL_ATTENTION | AFTER_ATTENTION)[name], ids, mask)
-    if name in PARALLEL_ATTENTION:
-        expected = [x + added for x, added in zip(result.hidden_states[:-1], expected, strict=True)]
+        before = own(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
     assert len(run.attention) == model.anatomy.layers
+    expected = [x + added if returned else taken[0] for x, (taken, added) in zip(before[:-1], calls, strict=True)]
     shape = run.path[0].shape
     assert_close(run.attention, [x.reshape(shape) for x in expected], mask, rtol=1e-5, atol=1e-5)
 
@@ -146,35 +140,25 @@ def test_the_longest_input_fits_and_padding_changes_nothing(given):
                 torch.testing.assert_close(batch[row, :length], single[0], rtol=1e-4, atol=1e-4)
 
 
-@of_families("bert", "albert", "t5", "bart", "gpt2", "openai-gpt", "opt, projected", "llama", "olmo2", *SHIFTED)
-def test_a_plain_run_of_one_text_has_the_same_states(given):
-    """What ``reporter verify`` reads without our hooks, also where the model's own last entry is normed."""
-    _, model = given
-    plain = PlainModel(model.checkpoint, model.anatomy.layers, model.anatomy.last_hidden_state, offline=True)
-    ids = torch.tensor([model.tokenizer(TEXTS[0])["input_ids"]])
-    with torch.inference_mode():
-        run = model.run(ids, torch.ones_like(ids))
-    states, final = plain.states(ids[0].tolist())
-    assert (final is None) == (run.final is None)
-    for theirs, mine in zip([*states, final], [*run.path, run.final], strict=True):
-        if theirs is not None:
-            torch.testing.assert_close(theirs, mine[0])
-
-
-@of_families(
-    "bert", "albert, two inner", "t5", "gpt2", "gpt-j", "neox, parallel", "opt, projected", "gemma2", "granite"
-)
-def test_attention_is_found_in_bfloat16_where_float32_has_it(given, language_model, loaded):
+@of_families("bert", "albert, two inner", "gpt2", "gpt-j", "neox, parallel", "opt, projected", "gemma2", "granite")
+def test_attention_and_the_head_are_found_in_bfloat16_and_in_silence(given, language_model, loaded, capfd):
     name, exact = given
     rough, names = loaded(language_model(name), dtype="bfloat16"), []
     for model in (exact, rough):
         paths = {module: path for path, module in model.module.named_modules()}
         names.append([paths[part] for part in model.attention.modules])
+        capfd.readouterr()
+        logits = head_of(model).logits(torch.zeros(3, model.anatomy.final_width or 32))
+        assert capfd.readouterr() == ("", "")
+        assert (logits.shape, logits.dtype) == (
+            (3, model.anatomy.vocabulary_size),
+            next(model.module.parameters()).dtype,
+        )
     assert rough.anatomy.attention == exact.anatomy.attention and names[0] == names[1]
 
 
 def assert_logits_are_the_models_own(name, folder, model):
-    head, (ids, mask) = load_head(model.checkpoint, model, offline=True), padded(model)
+    head, (ids, mask) = head_of(model), padded(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         own = language_model_class(name).from_pretrained(folder).eval()
@@ -206,19 +190,16 @@ def test_logits_are_the_language_models_own_and_the_model_is_left_alone(given, l
         assert apart < 32 * 32 + 300  # a transform of BERT, and a bias; no block and no vocabulary
 
 
-CHANGED = [("gemma2", {"final_logit_softcapping": 0.5}), ("cohere", {"logit_scale": 3.0})]
+CHANGED = [("gpt2", {})]  # a tied head needs no weights of its own
+CHANGED += [("gemma2", {"final_logit_softcapping": 0.5}), ("cohere", {"logit_scale": 3.0})]
 CHANGED += [("granite", {"logits_scaling": 0.2}), ("llama", {"tie_word_embeddings": True})]
 CHANGED += [("gpt2", {"tie_word_embeddings": False}), ("bert", {"tie_word_embeddings": False})]
 
 
 @pytest.mark.parametrize(("name", "options"), CHANGED)
-def test_what_follows_the_last_matrix_is_part_of_the_head(name, options, tmp_path, loaded):
-    folder = build_language_model(name, tmp_path / "m", **options)
+def test_what_follows_the_last_matrix_is_part_of_the_head(name, options, family, tmp_path, loaded):
+    folder = build_language_model(name, tmp_path / "m", **options) if options else family(name)
     assert_logits_are_the_models_own(name, folder, loaded(folder))
-
-
-def test_a_tied_head_needs_no_weights_of_its_own(family, loaded):
-    assert_logits_are_the_models_own("gpt2", family("gpt2"), loaded(family("gpt2")))
 
 
 @pytest.mark.parametrize(("name", "outputs"), [("bert", r"output\.dense"), ("llama", "(o|down)_proj")])
@@ -251,17 +232,11 @@ def test_sites_leave_no_hooks_and_stay_in_float32_under_bf16_products(name, shar
         assert hooks() == count and all(x.dtype == torch.float32 for x in rough)
         assert_close(rough, exact, mask, rtol=0.1, atol=0.3)
         model = replace(model, attention=Sublayer("none", problem="it was not found"))
-        with pytest.raises(
-            ReporterError, match=r"'m': no attention states, since it was not found; remove `attention`"
-        ):
+        with pytest.raises(ReporterError, match="'m': no attention states, since it was not found; remove `attention`"):
             model.run(ids, mask, attention=True)
 
 
 # Language-model heads that are missing, incomplete or not what they seem.
-
-
-def head_of(model):
-    return load_head(model.checkpoint, model, offline=True)
 
 
 @pytest.mark.parametrize("name", ["bert", "albert", "llama", "gpt-j"])
@@ -283,17 +258,6 @@ def test_a_model_without_a_head_of_that_kind_is_refused(shared):
     model = shared("gpt2")
     with pytest.raises(ReporterError, match="no masked language model for the model type gpt2"):
         head_of(replace(model, anatomy=replace(model.anatomy, role="encoder")))
-
-
-def test_a_head_is_loaded_in_silence_and_in_the_models_precision(language_model, loaded, capfd):
-    for name, dtype in (("bert", torch.float32), ("llama", torch.bfloat16)):
-        model = loaded(language_model(name), dtype=str(dtype).removeprefix("torch."))
-        capfd.readouterr()
-        head = head_of(model)
-        assert capfd.readouterr() == ("", "")
-        with torch.inference_mode():
-            logits = head.logits(torch.zeros(3, 32))
-        assert (logits.shape, logits.dtype) == ((3, model.anatomy.vocabulary_size), dtype)
 
 
 def test_a_head_that_breaks_and_one_that_is_not_what_it_seems_are_refused(shared, monkeypatch):

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import huggingface_hub
 import pytest
 from huggingface_hub import constants, errors
-from models.folders import configure
+from models.folders import configure, refused
 
-from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import random_init
 from reporter.models.load import load
 from reporter.models.resolve import resolve
@@ -75,15 +74,6 @@ def find(tmp_path):
     return get
 
 
-@pytest.fixture
-def refused(find):
-    def run(says, offline=False, **options):
-        with pytest.raises(ReporterError, match=says):
-            find(offline, **options)
-
-    return run
-
-
 def test_offline_the_local_cache_knows_the_commit(put, find):
     place = put(OLD)
     (checkpoint,) = find(True)
@@ -96,22 +86,23 @@ def test_offline_the_local_cache_knows_the_commit(put, find):
     assert find(False, revision=OLD)[0].revision == OLD  # a commit that is cached needs no question
 
 
-def test_offline_what_is_not_cached_whole_is_refused(put, refused, tmp_path, monkeypatch):
-    refused(r"model 'm': owner/name is not in the local hub cache, and .* is offline", True)
+def test_offline_what_is_not_cached_whole_is_refused(put, find, tmp_path, monkeypatch):
+    message = refused(find, offline=True)
+    assert "owner/name is not in the local hub cache, and " in message and " is offline" in message
     with monkeypatch.context() as patch:
         patch.setattr(constants, "HF_HUB_OFFLINE", True)  # as the environment can say, too
-        refused("offline")
+        assert "offline" in refused(find)
     (tmp_path / NAME).mkdir(parents=True)
-    refused(r"To name the folder .* write {path: owner/name}$", True)
+    assert refused(find, offline=True).endswith(" write {path: owner/name}")
     place = put(OLD)
-    refused(r"owner/name at revision 'step1' is not in the local hub cache", True, revision="step1")
+    assert "at revision 'step1' is not in the local hub" in refused(find, offline=True, revision="step1")
     (place / "model.safetensors").unlink()
-    refused(r"model 'm': .*has no weights", True)
+    assert "has no weights" in refused(find, offline=True)
 
 
-def test_the_hub_knows_the_commit_and_without_a_network_the_local_cache_does(hub, put, find, refused):
+def test_the_hub_knows_the_commit_and_without_a_network_the_local_cache_does(hub, put, find):
     hub.error = OSError("no route")
-    refused(r"not in the local hub cache, and the hub cannot be reached \(no route\); check the network")
+    assert "hub cache, and the hub cannot be reached (no route); check the network" in refused(find)
     put(OLD)
     (cached,) = find()
     assert cached.revision == OLD and cached.fingerprint == find(True)[0].fingerprint
@@ -124,16 +115,16 @@ def test_the_hub_knows_the_commit_and_without_a_network_the_local_cache_does(hub
     assert (again.path, again.fingerprint) == (place, checkpoint.fingerprint)
 
 
-def test_what_the_hub_refuses_is_passed_on_and_pickle_must_be_allowed(hub, find, refused):
+def test_what_the_hub_refuses_is_passed_on_and_pickle_must_be_allowed(hub, find):
     for kind, says in (
         (errors.RepositoryNotFoundError, "owner/name is not on the hub"),
         (errors.RevisionNotFoundError, "has no revision 'step1'"),
         (errors.GatedRepoError, "is gated"),
     ):
         hub.error = kind.__new__(kind)
-        refused(says, revision="step1")
+        assert says in refused(find, revision="step1")
     hub.error, hub.files = None, ("config.json", "pytorch_model.bin", "onnx/model.safetensors")
-    refused("`allow_pickle: true`")
+    assert "`allow_pickle: true`" in refused(find)
     assert find(allow_pickle=True)[0].revision == NEW
 
 
@@ -149,8 +140,7 @@ def test_checkpoints_are_revisions(hub, find):
 def test_fetching_asks_for_no_pickle_and_a_failure_is_one_line(hub, find, family):
     hub.error = None
     (checkpoint,) = find()
-    with pytest.raises(ReporterError, match=r"model 'm': cannot download owner/name: disk full; check"):
-        load(checkpoint, "cpu", offline=False)
+    assert "cannot download owner/name: disk full; check" in refused(load, checkpoint, device="cpu", offline=False)
     hub.folder = family("gpt2")
     assert load(checkpoint, "cpu", offline=False).anatomy.family == "gpt2"
     assert load(random_init(checkpoint, 3), "cpu", offline=True).anatomy.family == "gpt2"
@@ -160,12 +150,12 @@ def test_fetching_asks_for_no_pickle_and_a_failure_is_one_line(hub, find, family
     assert drawn["local_files_only"] and not any("safetensors" in pattern for pattern in drawn["allow_patterns"])
 
 
-def test_a_tokenizer_may_be_that_of_another_repository(put, find, refused):
+def test_a_tokenizer_may_be_that_of_another_repository(put, find):
     bare = put(OLD)
     before = find(True)[0].fingerprint
     for file in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
         (bare / file).unlink(missing_ok=True)
-    refused(r"the tokenizer of other/name is not in the local hub cache", True, tokenizer="other/name")
+    assert "the tokenizer of other/name is not in the local" in refused(find, offline=True, tokenizer="other/name")
     put(NEW, name="other/name")
     (checkpoint,) = find(True, tokenizer="other/name")
     assert (checkpoint.path, checkpoint.tokenizer.revision) == (bare, NEW)
@@ -186,11 +176,9 @@ def test_offline_holds_for_remote_code_and_for_the_words_of_a_tokenizer(hub, put
     place, code = put(OLD), {"AutoConfig": "other/code--c.C", "AutoModel": "other/code--m.M"}
     configure(place, model_type="martian", auto_map=code)
     (checkpoint,) = find(True, trust_remote_code=True)
-    with pytest.raises(ReporterError, match=f"model 'm': cannot (load|read) .*{place}"):
-        load(checkpoint, "cpu", offline)
+    assert f" {place}" in refused(load, checkpoint, device="cpu", offline=offline)
     assert bool(hosts) != offline
     hub.error = None
     for (checkpoint,) in (find(), find(tokenizer="other/name")):
-        with pytest.raises(ReporterError, match="cannot download"):
-            whole_words(checkpoint, offline=offline)
+        assert "cannot download" in refused(whole_words, checkpoint, offline=offline)
         assert hub.downloads[-1]["local_files_only"] == offline

@@ -37,8 +37,6 @@ def test_the_architecture_stays_and_every_matrix_and_the_head_are_drawn_again(na
     anatomies = [replace(m.anatomy, self_test=0.0, initialised=None) for m in (model, trained)]
     assert anatomies[0] == anatomies[1]
     assert model.tokenizer.get_vocab() == trained.tokenizer.get_vocab()
-    shapes = [{n: w.shape for n, w in weights(m).items()} for m in (model, trained)]
-    assert shapes[0] == shapes[1]
     assert not any(weights(model)[n].dim() > 1 for n in same(model, trained))
     if name != "t5":  # whose head reads the decoder
         head, again = (load_head(model.checkpoint, model, offline=True) for _ in range(2))
@@ -47,8 +45,6 @@ def test_the_architecture_stays_and_every_matrix_and_the_head_are_drawn_again(na
             logits = head.logits(states)
             assert torch.equal(logits, again.logits(states))
         assert logits.shape == (3, model.anatomy.vocabulary_size) and logits.std() > 0
-        pointers = {p.data_ptr() for p in head._model.parameters()}
-        assert model.module.get_input_embeddings().weight.data_ptr() in pointers
 
 
 def test_it_is_transformers_own_initialisation(family, found):

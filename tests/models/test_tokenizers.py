@@ -144,13 +144,3 @@ def test_a_tokenizer_is_identified_by_what_it_does_to_texts(family, loaded):
     assert tokenizer_hash(plain.tokenizer) != tokenizer_hash(again.tokenizer)
     assert ids_of(plain, limit=3)[0] == ids_of(plain)[0][:2] + ids_of(plain)[0][-1:]
     assert tokenizer_hash(object()) == ""  # a slow one cannot be read
-
-
-def test_a_special_string_inside_a_text_is_no_word_and_an_unknown_word_is_one(shared):
-    model = shared("bert")
-    ids, special = ids_of(model, f"the mouse {model.tokenizer.sep_token} was gone")
-    inside = ids.index(model.tokenizer.sep_token_id)
-    assert [place for place, mark in enumerate(special) if mark] == [0, inside, len(ids) - 1]
-    unknown = model.tokenizer.unk_token_id
-    ids, special = ids_of(model, "the ☃☃☃ mouse")
-    assert unknown in ids and not special[ids.index(unknown)]

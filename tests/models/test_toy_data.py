@@ -5,7 +5,7 @@ import torch
 
 from reporter.core.errors import ReporterError
 from reporter.models.toy.model import IGNORED, Stream, held_out
-from reporter.models.toy.training import SPECIAL_TOKENS, role_ids, write_tokenizer
+from reporter.models.toy.training import write_tokenizer
 from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
 from reporter.texts.sources.stored import InlineCorpus
@@ -57,18 +57,6 @@ def test_sub_words_are_tokens_where_words_do_not_fit_and_always_the_same(made, t
     assert (tmp_path / "tokenizer.json").read_bytes() == before
     with pytest.raises(ReporterError, match="a vocabulary of 64 is too small for corpus 'c'; write `vocabulary: "):
         made([f"w{i}" for i in range(100)], vocabulary=64)
-
-
-@pytest.mark.parametrize("architecture", SPECIAL_TOKENS)
-def test_special_tokens_come_first_and_frame_a_text(made, architecture):
-    (tokenizer, _), special = made(["one two"], architecture, context=16), role_ids(architecture)
-    for role, token in SPECIAL_TOKENS[architecture].items():
-        assert tokenizer.convert_tokens_to_ids(token) == special[role]
-        assert getattr(tokenizer, f"{role}_token") == token
-    middle, framed = tokenizer("one two", add_special_tokens=False)["input_ids"], "cls" in special
-    assert tokenizer("one two")["input_ids"] == ([special["cls"], *middle, special["sep"]] if framed else middle)
-    assert len(tokenizer("one", "two")["input_ids"]) == (5 if framed else 2)
-    assert len(tokenizer("one two one two " * 9, truncation=True)["input_ids"]) == 16
 
 
 def test_an_encoders_row_is_a_framed_part_of_one_text(made):

@@ -18,7 +18,7 @@ from reporter.models.head import load_head
 from reporter.models.load import load
 from reporter.models.resolve import resolve
 from reporter.models.toy import model as toy_model
-from reporter.models.toy.training import prepare, prepare_together
+from reporter.models.toy.training import SPECIAL_TOKENS, prepare, prepare_together
 from reporter.models.words import whole_words
 from reporter.spec.models import RecipeModel
 from reporter.texts import build_texts
@@ -155,7 +155,11 @@ def test_every_architecture_trains_and_loads_with_its_head(resolved, architectur
     assert (model.anatomy.layers, model.anatomy.width, model.anatomy.max_tokens) == (2, 16, 12)
     words = model.tokenizer("The cat sings.", return_special_tokens_mask=True)
     names = model.tokenizer.convert_ids_to_tokens(words["input_ids"])
-    assert names[encoder : len(names) - encoder] == ["the", "cat", "sings", "."]
+    special = SPECIAL_TOKENS[architecture]
+    assert model.tokenizer.convert_ids_to_tokens(range(len(special))) == list(special.values())
+    assert all(getattr(model.tokenizer, f"{role}_token") == token for role, token in special.items())
+    frame = ([special["cls"]], [special["sep"]]) if encoder else ([], [])
+    assert names == [*frame[0], "the", "cat", "sings", ".", *frame[1]]
     assert sum(words["special_tokens_mask"]) == (2 if encoder else 0)
     head = load_head(last, model, offline=True)  # which compares its logits with the model's own
     assert head.kind == ("masked" if encoder else "causal")
