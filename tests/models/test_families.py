@@ -219,21 +219,18 @@ def test_a_block_that_was_pruned_to_nothing_adds_nothing(name, outputs, copy, lo
 def test_sites_leave_no_hooks_and_stay_in_float32_under_bf16_products(name, shared):
     model = shared(name)
     ids, mask = padded(model)
-
-    def hooks():
-        return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.module.modules())
-
-    count = hooks()
+    listening = [(module._forward_hooks, module._forward_pre_hooks) for module in model.module.modules()]
+    before = [len(hooks) for pair in listening for hooks in pair]
     with torch.inference_mode():
         exact = model.run(ids, mask, attention=True).attention
-        assert model.run(ids, mask).attention is None
         with torch.autocast("cpu", dtype=torch.bfloat16):
             rough = model.run(ids, mask, attention=True).attention
-        assert hooks() == count and all(x.dtype == torch.float32 for x in rough)
-        assert_close(rough, exact, mask, rtol=0.1, atol=0.3)
-        model = replace(model, attention=Sublayer("none", problem="it was not found"))
-        with pytest.raises(ReporterError, match="'m': no attention states, since it was not found; remove `attention`"):
-            model.run(ids, mask, attention=True)
+    assert [len(hooks) for pair in listening for hooks in pair] == before
+    assert all(x.dtype == torch.float32 for x in rough)
+    assert_close(rough, exact, mask, rtol=0.1, atol=0.3)
+    model = replace(model, attention=Sublayer("none", problem="it was not found"))
+    with pytest.raises(ReporterError, match="'m': no attention states, since it was not found; remove `attention`"):
+        model.run(ids, mask, attention=True)
 
 
 # Language-model heads that are missing, incomplete or not what they seem.

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from reporter.core.errors import ReporterError
 from reporter.core.threads import given
@@ -94,13 +93,10 @@ def trained(checkpoints):
     return prepare(checkpoints, Progress())
 
 
-def weights(checkpoint):
-    return load_file(checkpoint.folder / "model.safetensors")
-
-
 def same(a, b):
-    one, other = weights(a), weights(b)
-    return one.keys() == other.keys() and all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+    """Say whether two checkpoints have the same bytes of weights."""
+    one, other = ((checkpoint.folder / "model.safetensors").read_bytes() for checkpoint in (a, b))
+    return one == other
 
 
 def test_checkpoints_are_steps_and_are_not_trained_by_resolving(resolved):
@@ -128,6 +124,7 @@ def test_models_trained_side_by_side_are_those_trained_alone(resolved):
     for one, other in zip(alone, beside, strict=True):
         assert [c.loss for c in trained(one)] == [c.loss for c in trained(other)]
         assert all(same(a, b) for a, b in zip(one, other, strict=True))
+    assert not same(alone[0][1], alone[2][1])  # of another seed
     prepare_together(beside, again)
     assert not again.steps
 
@@ -168,17 +165,6 @@ def test_every_architecture_trains_and_loads_with_its_head(resolved, architectur
     assert short.loss is not None and load(short, "cpu", offline=True).anatomy.max_tokens == context
 
 
-def test_the_seed_alone_decides_whatever_checkpoints_are_kept(resolved):
-    torch.manual_seed(5)
-    before = torch.random.get_rng_state()
-    (first,) = trained(resolved())
-    assert torch.equal(torch.random.get_rng_state(), before)
-    torch.manual_seed(6)
-    *_, again = trained(resolved(cache="elsewhere", checkpoints=(0, 1, 2, 3, 4)))
-    assert first.path != again.path and first.loss == again.loss and same(first, again)
-    assert not same(first, trained(resolved(seed=1))[0])
-
-
 def test_what_was_trained_is_kept_and_one_more_checkpoint_joins_it(resolved, monkeypatch):
     (before,) = trained(resolved(checkpoints=(4,)))
     written = (before.folder / "model.safetensors").stat().st_mtime_ns
@@ -194,7 +180,8 @@ def test_what_was_trained_is_kept_and_one_more_checkpoint_joins_it(resolved, mon
     assert trained(resolved(checkpoints=(2,)))[0].loss is not None
 
 
-def test_a_killed_training_leaves_nothing_that_looks_finished(resolved, monkeypatch):
+def test_a_killed_training_leaves_nothing_that_looks_finished_and_ends_where_another_does(resolved, monkeypatch):
+    """Whatever checkpoints are kept and whatever random numbers were drawn before: the seed alone decides."""
     checkpoints, states = resolved(checkpoints=(0, 2, 4)), toy_model.Training.states
 
     def killed(self, steps):
@@ -207,7 +194,11 @@ def test_a_killed_training_leaves_nothing_that_looks_finished(resolved, monkeypa
         patch.setattr(toy_model.Training, "states", killed)
         trained(checkpoints)
     assert all(c.loss is None for c in resolved(checkpoints=(0, 2, 4)))
+    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
     (clean,) = trained(resolved(cache="elsewhere", checkpoints=(4,)))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    torch.manual_seed(6)
     *_, last = trained(checkpoints)
     assert last.loss == clean.loss and same(last, clean)
     assert not list(last.path.glob("unfinished-*"))
