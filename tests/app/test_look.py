@@ -1,6 +1,5 @@
 """``reporter look``: the study that it writes, its cards, and what it says where a model or text is missing."""
 
-import json
 import random
 import re
 from pathlib import Path
@@ -104,7 +103,7 @@ def test_models_of_the_same_name_have_studies_of_their_own_and_read_the_sample_w
 
 def test_a_model_is_named_in_any_way(look, monkeypatch):
     Path("adapter").mkdir()
-    Path("adapter/adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "decoder"}))
+    Path("adapter/adapter_config.json").write_text('{"base_model_name_or_path": "decoder"}')
     Path("adapter/adapter_model.safetensors").touch()
     monkeypatch.setattr("reporter.runs.studies.check_installed", lambda *names: None)
     monkeypatch.setattr("reporter.runs.planner.check_hub", lambda *arguments: None)
@@ -118,9 +117,14 @@ def test_a_model_is_named_in_any_way(look, monkeypatch):
         assert {name: getattr(last, name) for name in keys} == keys
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+def test_a_mistake_is_one_line_and_leaves_nothing(look):
+    build_language_model("llama", Path("narrow"), hidden_size=16)
+    for folder in ("empty", "nameless", "broken"):
+        Path(folder).mkdir()
+    Path("broken/config.json").write_text("{")
+    Path("nameless/adapter_config.json").write_text("{}")
+    Path("table.csv").write_text("a,b\n1,2\n")
+    for arguments, says in (
         (["./decoderr"], "./decoderr is not a folder, a file or a hub id; did you mean 'decoder'?"),
         (["nowhere.gguf"], "nowhere.gguf is not a folder, a file or a hub id"),
         (["empty"], "empty has no config.json"),
@@ -137,16 +141,8 @@ def test_a_model_is_named_in_any_way(look, monkeypatch):
         (["broken"], "broken/config.json: it is no JSON object"),
         (["decoder", "--base", "narrow"], "decoder have 32 dimensions, those of the base narrow 16"),
         (["owner/nowhere", "--offline"], "there is no folder owner/nowhere here"),  # of the hub
-    ],
-)
-def test_a_mistake_is_one_line_and_leaves_nothing(arguments, says, look):
-    build_language_model("llama", Path("narrow"), hidden_size=16)
-    for folder in ("empty", "nameless", "broken"):
-        Path(folder).mkdir()
-    Path("broken/config.json").write_text("{")
-    Path("nameless/adapter_config.json").write_text("{}")
-    Path("table.csv").write_text("a,b\n1,2\n")
-    result = look(*arguments)
-    assert result.exit_code == (1 if "--offline" in arguments else 2)
-    assert says in result.stderr and result.stderr.count("\n") == 1
-    assert not Path("look").exists() and not Path("results").exists()
+    ):
+        result = look(*arguments)
+        assert result.exit_code == (1 if "--offline" in arguments else 2)
+        assert says in result.stderr and result.stderr.count("\n") == 1
+        assert not Path("look").exists() and not Path("results").exists()

@@ -28,12 +28,7 @@ for i in range(count):
     print(i, flush=True)
 """
 
-HOLD = """
-import sys, duckdb
-connection = duckdb.connect(sys.argv[1])
-print("open", flush=True)
-sys.stdin.readline()
-"""
+HOLD = "import sys, duckdb; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.readline()"
 
 
 def start(code, *arguments):
@@ -43,8 +38,7 @@ def start(code, *arguments):
 
 @pytest.fixture
 def held(store):
-    """A store whose file another process has open for writing until its input ends."""
-    store.commit_cell(cell(), numbers())
+    """Another process that has the file of the store open for writing until its input ends."""
     with start(HOLD, store.path) as holder:
         assert holder.stdout.readline() == "open\n"
         yield holder

@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from store.conftest import cell, numbers, records
+from store.conftest import CELL, cell, numbers, records
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.store import CellKey, Store, shape
@@ -26,9 +26,8 @@ def test_reads_before_the_first_write_find_nothing_and_make_nothing(fresh):
 def test_a_cell_and_its_numbers_come_back(store):
     more = numbers()[0] | {"statistic": "rate", "layer": None}
     store.commit_cell(cell(options={"sample": 4096}, error=None, tokens=10), [*numbers(), more])
-    record = store.cells("s")[NAME]
-    assert (record.fingerprint, record.status, record.error) == ("f1", "done", None)
-    assert records(store, "SELECT options FROM cells") == [('{"sample": 4096}',)]
+    facts = records(store, "SELECT fingerprint, status, error, options FROM cells")
+    assert facts == [("f1", "done", None, '{"sample": 4096}')]
     rows = store.records("FROM layer_metrics WHERE study = $study ORDER BY layer", {"study": "s"})
     assert [row["value"] for row in rows] == [*(0.1 * layer for layer in range(5)), 0.0]
     assert [row["layer"] for row in rows] == [*range(5), None] and type(rows[0]["layer"]) is int
@@ -129,7 +128,7 @@ def test_find_gives_the_latest_finished_cell_of_any_study_of_this_file(store, tm
 def test_copy_gives_the_same_numbers_another_name(store):
     store.commit_cell(cell(why="new", seconds=2.0), numbers(step=1))
     store.commit_cell(cell(study="t", model="b", corpus="w", fingerprint="old"), numbers(layers=9))
-    target = {"study": "t", "model": "b", "checkpoint": "final", "corpus": "w", "metric": "motion"}
+    target = CELL | {"study": "t", "model": "b", "corpus": "w"}
     gone = (CellKey("gone", *NAME), target | {"model": "gone"})
     assert store.copy_cells([gone, (CellKey("s", *NAME), target | {"why": "copied"})], {"step": 3}) == [False, True]
     of = "SELECT view, metric, statistic, site, layer, depth, value, n FROM layer_metrics WHERE study = "

@@ -3,6 +3,7 @@
 import json
 import shutil
 from datetime import datetime
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -24,8 +25,7 @@ def quick(request, monkeypatch):
         monkeypatch.setattr("reporter.runs.whole._derive_again", lambda *_: None)
         few = ("studies", "corpora", "models", "cells", "layer_metrics", "correlations")
         for function in ("tables", "number_tables"):
-            known = getattr(merging, function)()
-            chosen = {name: known[name] for name in few if name in known}
+            chosen = {name: table for name, table in getattr(merging, function)().items() if name in few}
             monkeypatch.setattr(merging, function, lambda chosen=chosen: chosen)
 
 
@@ -35,8 +35,7 @@ def folder(tmp_path, empty):
 
     def make(name, *models, change="", finished=FIRST, study="s"):
         (tmp_path / name).mkdir(parents=True)
-        shutil.copyfile(empty, tmp_path / name / DATABASE)
-        store = Store(tmp_path / name / DATABASE)
+        store = Store(Path(shutil.copy(empty, tmp_path / name)))
         store.put("studies", ["study"], {"study": study, "spec": SPEC, "spec_hash": "h", "finished": finished})
         corpus = {"study": study, "corpus": "wiki", "content_hash": "c", "status": "done"}
         store.put("corpora", ["study", "corpus"], corpus)
@@ -58,6 +57,10 @@ def rows(folder):
     with duckdb.connect(str(folder / DATABASE), read_only=True) as connection:
         tables = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall()
         return {table: connection.execute(f"FROM {table}").fetchall() for (table,) in tables}
+
+
+def column(folder, query):
+    return [value for (value,) in records(Store(folder / DATABASE), f"SELECT {query}")]
 
 
 def of_cells(folder):
@@ -92,9 +95,8 @@ def test_folders_of_one_name_are_told_apart(folder, tmp_path):
     merged = tmp_path / "ab"
     merge(merged, [folder("a/results", "bert"), folder("b/results", "gpt2")])
     assert of_cells(merged) == [("bert", "a/results", FIRST), ("gpt2", "b/results", FIRST)]
-    again = tmp_path / "again"
-    merge(again, [merged, folder("third", "opt")])
-    assert [row[1] for row in of_cells(again)] == ["ab/a/results", "ab/b/results", "third"]
+    merge(tmp_path / "again", [merged, folder("third", "opt")])
+    assert column(tmp_path / "again", "folder FROM cells ORDER BY ALL") == ["ab/a/results", "ab/b/results", "third"]
 
 
 def test_of_two_cells_without_a_contradiction_the_later_done_one_is_taken(folder, tmp_path):
@@ -109,27 +111,18 @@ def test_of_two_cells_without_a_contradiction_the_later_done_one_is_taken(folder
 
 LAYER = "view words, statistic norm, site block, layer"
 CELL_OF_BERT = "cell bert × final × wiki × motion"
-CONTRADICTIONS = (  # what changes in the other folder, and how that is named
-    (
-        "UPDATE models SET fingerprint = 'v'",
-        "'bert', checkpoint 'final': the hash of its weights is w in one, v in two",
-    ),
-    ("UPDATE corpora SET content_hash = 'd'", "study 's', corpus 'wiki': the hash of its texts is c in one, d in two"),
-    (
-        "UPDATE cells SET fingerprint = 'f', inputs = '{\"options\": 1}'",
-        f"{CELL_OF_BERT}: the input 'options' is i in o",
-    ),
-    ("UPDATE cells SET fingerprint = 'f', inputs = NULL", "the input 'options' is i in one, null in two"),
-    ("UPDATE cells SET fingerprint = 'f'", "the fingerprint is f1 in one, f in two"),
-    (
-        "UPDATE layer_metrics SET value = 2 * value",
-        f"value of layer_metrics ({LAYER} 1) is 0.1 in one, 0.2 in two (and 3",
-    ),
-    ("DELETE FROM layer_metrics WHERE layer = 3", f"{LAYER} 3) is present in one, missing in two"),
-)
+CONTRADICTIONS = {  # what changes in the other folder, and how that is named
+    "UPDATE models SET fingerprint = 'v'": "'bert', checkpoint 'final': the hash of its weights is w in one, v in two",
+    "UPDATE corpora SET content_hash = 'd'": "study 's', corpus 'wiki': the hash of its texts is c in one, d in two",
+    """UPDATE cells SET fingerprint = 'f', inputs = '{"options": 1}'""": f"{CELL_OF_BERT}: the input 'options' is i",
+    "UPDATE cells SET fingerprint = 'f', inputs = NULL": "the input 'options' is i in one, null in two",
+    "UPDATE cells SET fingerprint = 'f'": "the fingerprint is f1 in one, f in two",
+    "UPDATE layer_metrics SET value = 2 * value": f"value of layer_metrics ({LAYER} 1) is 0.1 in one, 0.2 in two (and",
+    "DELETE FROM layer_metrics WHERE layer = 3": f"{LAYER} 3) is present in one, missing in two",
+}
 
 
-@pytest.mark.parametrize(("change", "said"), CONTRADICTIONS)
+@pytest.mark.parametrize(("change", "said"), CONTRADICTIONS.items())
 def test_a_contradiction_is_named_and_nothing_is_written(folder, tmp_path, change, said):
     one, two = folder("one", "bert", "gpt2"), folder("two", "bert", "opt", finished=LATER, change=change)
     (conflict,) = merge(tmp_path / "out", [two, one]).undecided
@@ -138,15 +131,14 @@ def test_a_contradiction_is_named_and_nothing_is_written(folder, tmp_path, chang
     assert of_cells(merged)[0] == ("bert", "one", FIRST)
     cells = 2 + ("corpora" not in change)  # all that was measured of another model, or on other texts, is left out
     assert len(of_cells(merged)) == cells and len(rows(merged)["models"]) == 3
-    value = "SELECT value FROM layer_metrics WHERE model = 'bert' AND layer = 1"
-    assert records(Store(merged / DATABASE), value) == [(0.1,)]
+    assert column(merged, "value FROM layer_metrics WHERE model = 'bert' AND layer = 1") == [0.1]
 
 
 def test_with_a_model_that_is_another_one_all_that_was_measured_of_it_is_left_out(folder, tmp_path):
     one = folder("one", "bert")
     two = folder("two", "bert", change="UPDATE models SET fingerprint = 'v';UPDATE cells SET metric = 'anisotropy'")
     merge(merged := tmp_path / "out", [one, two], prefer=one)
-    assert records(Store(merged / DATABASE), "SELECT metric FROM cells") == [("motion",)]
+    assert column(merged, "metric FROM cells") == ["motion"]
 
 
 @pytest.mark.answers
@@ -159,8 +151,8 @@ def test_claims_and_means_are_computed_from_all_numbers_by_the_text_that_ran_las
     merged = Store(tmp_path / "out" / DATABASE)
     ((claim, detail),) = records(merged, "SELECT claim, detail FROM claims")
     assert claim == "high" and json.loads(detail)
-    means = records(merged, "SELECT models, value FROM over_models WHERE layer = 2")
-    assert means == [(3, pytest.approx(0.2))]  # over the models of both folders
+    of_both = records(merged, "SELECT models, value FROM over_models WHERE layer = 2")
+    assert of_both == [(3, pytest.approx(0.2))]
 
 
 def test_the_first_number_is_the_earliest_and_a_table_that_a_folder_lacks_is_taken_from_the_other(folder, tmp_path):

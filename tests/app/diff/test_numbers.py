@@ -13,7 +13,6 @@ from reporter.store.schema import tables
 BERT = {"model": "bert", "checkpoint": "final", "corpus": "c"}
 PLACE = {"view": "words", "site": "block", "layer": 1}
 CHANGES = (
-    # value, low, high
     ((1.0, 0.9, 1.1), (1.0, 0.9, 1.1), "same"),
     ((1.0, 0.9, 1.1), (1.000009, 0.9, 1.1), "same"),
     ((1.0, 0.9, 1.1), (1.14, 1.04, 1.24), "within"),  # intervals that overlap, and sqrt(2)/10 > 0.14
@@ -86,15 +85,13 @@ def found(tmp_path_factory, empty):
     return compare("s", "t", out)
 
 
-@pytest.fixture(scope="module")
-def changed(found):
-    """Return a function that returns the changed numbers of some metrics."""
-    return lambda *metrics: [row for row in records(found.numbers) if row["metric"] in metrics]
+def changed(found, *metrics):
+    return [row for row in records(found.numbers) if row["metric"] in metrics]
 
 
-def test_which_numbers_changed(found, changed):
+def test_which_numbers_changed(found):
     expected = {f"number_{i}": case[2] for i, case in enumerate(CHANGES) if case[2] not in ("same", "within")}
-    assert {row["statistic"]: row["change"] for row in changed("motion")} == expected
+    assert {row["statistic"]: row["change"] for row in changed(found, "motion")} == expected
     (summary,) = (row for row in records(found.summary) if row["metric"] == "motion")
     counts = Counter(case[2] for case in CHANGES)
     counts["with"] = sum(bool(a and b and a[1]) for a, b, _ in CHANGES)
@@ -104,8 +101,8 @@ def test_which_numbers_changed(found, changed):
     assert found.has_consequences
 
 
-def test_the_largest_change_comes_first_and_says_how_large(changed):
-    rows = changed("size")
+def test_the_largest_change_comes_first_and_says_how_large(found):
+    rows = changed(found, "size")
     assert [(row["statistic"], row["layer"]) for row in rows] == [("norm", 1), ("norm", 2), ("plain", 1), ("plain", 2)]
     assert rows[0]["interval"] == pytest.approx(hypot(0.1, 0.2))
     assert rows[0]["intervals"] == pytest.approx(2 / hypot(0.1, 0.2))
@@ -114,27 +111,27 @@ def test_the_largest_change_comes_first_and_says_how_large(changed):
     assert (rows[2]["interval"], rows[2]["relative"]) == (None, 0.5)
 
 
-def test_every_table_with_intervals_is_compared(changed):
+def test_every_table_with_intervals_is_compared(found):
     parts = ("statistic", "model", "corpus", "layer", "layer_b")
-    assert {tuple(row[part] for part in parts) for row in changed("m")} == {
+    assert {tuple(row[part] for part in parts) for row in changed(found, "m")} == {
         ("cka", "a | b", "c", 2, 3),
         ("norm", "a | b", "c | d", None, None),
         ("rate ~ sst2 (pearson)", None, "c", None, None),
     }
 
 
-def test_long_lists_are_compared_in_part(found, changed):
+def test_long_lists_are_compared_in_part(found):
     """Of an eigenvalue curve the axes 1, 2, 4, …; of token types the 20 most frequent ones; of single texts none."""
-    names = {row["statistic"] for row in changed("spectrum", "types")}
+    names = {row["statistic"] for row in changed(found, "spectrum", "types")}
     axes = {f"value of axis {rank}" for rank in (1, 2, 4, 8, 16)}
     assert names == axes | {f"variance of token <{i}>" for i in range(4, 24)}
     metrics = {"motion", "size", "m", "spectrum", "types", "views", "variance", "findings", "sink_answers"}
     assert {row[0] for row in found.summary.rows} == metrics
 
 
-def test_what_has_a_rank_is_compared_by_what_it_is(changed):
+def test_what_has_a_rank_is_compared_by_what_it_is(found):
     """A finding is the same one at another rank; one that only one side has is not compared with another one."""
-    rows = {(row["change"], row["metric"], row["statistic"]) for row in changed("findings", "sink_answers")}
+    rows = {(row["change"], row["metric"], row["statistic"]) for row in changed(found, "findings", "sink_answers")}
     assert {row for row in rows if row[1] == "findings" or "texts" in row[2]} == {
         ("only in A", "findings", "value of m.x, extremes"),
         ("only in B", "findings", "value of m.z, extremes"),
@@ -143,8 +140,8 @@ def test_what_has_a_rank_is_compared_by_what_it_is(changed):
     }
 
 
-def test_views_that_are_alike_count_once(found, changed):
-    assert sorted(row["view"] for row in changed("views")) == ["all"] * 2 + ["no-sinks, words"] * 2
+def test_views_that_are_alike_count_once(found):
+    assert sorted(row["view"] for row in changed(found, "views")) == ["all"] * 2 + ["no-sinks, words"] * 2
     assert [row["compared"] for row in records(found.summary) if row["metric"] == "views"] == [4]
 
 

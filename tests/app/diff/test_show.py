@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.diff.conftest import compare, fill
+from app.diff.conftest import SPEC, compare, fill
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
@@ -22,17 +22,10 @@ def place(tmp_path_factory, empty):
     folder = tmp_path_factory.mktemp("diff")
     fill(folder / "old", empty, OLD)
     fill(folder / "again", empty, OLD)
-    spec = 'study: s\nmodels: {bert: some/bert}\nmetrics: [motion]\ntitle: "\\e[31m<b>red</b>"\n'
+    spec = SPEC.replace(", anisotropy]", ']\ntitle: "\\e[31m<b>red</b>"')
     more = {"model": {"revision": "bb"}, "options": '{"sample": 5}', "versions": '{"torch": "2.14.0"}'}
     fill(folder / "new", empty, NEW, spec=spec, **more)
     return folder
-
-
-@pytest.fixture
-def diff(place, few_tables, monkeypatch):
-    """Call the command with ``--exit-code`` beside the results."""
-    monkeypatch.chdir(place)
-    return lambda *sides: CliRunner().invoke(app, ["diff", *sides, "--exit-code"], prog_name="reporter")
 
 
 @pytest.fixture
@@ -89,13 +82,12 @@ def test_long_lists_are_cut_and_long_texts_are_shown_from_where_they_differ(foun
     assert "encoders?" in output and "decoders?" in output
 
 
-def test_the_exit_code_tells_whether_a_number_changed(diff, found):
-    changed = diff("old:", "new:")
+def test_the_exit_code_tells_whether_a_number_changed(found):
+    calls = (["diff", "old:", side, "--exit-code"] for side in ("new:", "again:", "nowhere:"))
+    changed, same, wrong = (CliRunner().invoke(app, call, prog_name="reporter") for call in calls)
     assert (changed.exit_code, changed.stdout) == (1, show(found) + "\n")
-    same = diff("old:", "again:")
     assert same.exit_code == 0
     facts = ("Study file: no difference", "Provenance: models, corpora", "Numbers: 4 compared, 2 with interval, 4 same")
     lines = [line for line in same.stdout.splitlines()[2:] if line]
     assert all(map(str.startswith, lines, (*facts, "Verdicts: none changed"))) and len(lines) == 4
-    wrong = diff("old:", "nowhere:")
     assert (wrong.exit_code, wrong.stdout) == (2, "") and "nowhere/results.duckdb" in wrong.stderr

@@ -15,16 +15,12 @@ from reporter.store.schema import tables
 pytestmark = pytest.mark.usefixtures("few_tables")
 
 
-@pytest.fixture
-def folders(folder, monkeypatch):
-    """Go to where ``results`` has the studies s and t, ``old`` has s alone and ``two`` has s, t and u."""
+def test_every_way_to_name_a_study_and_what_is_not_there_is_told_in_one_line(folder, monkeypatch):
+    """In ``results`` are the studies s and t, in ``old`` is s alone, and in ``two`` are s, t and u."""
     for name, studies in (("results", "st"), ("old", "s"), ("two", "stu")):
         for study in studies:
             place = folder(name, study=study)
     monkeypatch.chdir(place.parent)
-
-
-def test_every_way_to_name_a_study(folders):
     for a, b, expected in (
         ("s", "t", ["results/s", "results/t"]),
         ("s", "old:", ["results/s", "old/s"]),
@@ -35,8 +31,6 @@ def test_every_way_to_name_a_study(folders):
     ):
         assert [f"{side.database.parent}/{side.study}" for side in find_sides(a, b, Path("results"))] == expected
 
-
-def test_what_is_not_there_is_told_in_one_line(folders):
     for name in ("empty", "text"):
         Path(name).mkdir()
     duckdb.connect("empty/results.duckdb").close()

@@ -89,11 +89,10 @@ def test_the_questions_have_answers(place, page, query):
 def test_the_error_is_the_one_that_is_shown(tmp_path):
     shown = re.search(r"^study\.yaml:(\d+):(\d+): (models\.gpt2\.dtyp: .*)$", PAGES["studies"], re.MULTILINE)
     assert shown
-    path = tmp_path / "study.yaml"
     study = next(text for text in blocks("studies", "yaml") if "dtype: float32" in text)
-    path.write_text(study.replace("dtype: float32", "dtyp: float32"), "utf-8")
+    (tmp_path / "study.yaml").write_text(study.replace("dtype: float32", "dtyp: float32"), "utf-8")
     with pytest.raises(SpecError) as caught:
-        load_study(path, offer())
+        load_study(tmp_path / "study.yaml", offer())
     assert str(caught.value).replace(f"{tmp_path}/", "") == shown[0]
 
 
@@ -124,9 +123,4 @@ def test_the_readme_is_short_and_shows_what_a_stored_run_printed():
     stored = " ".join((ROOT / "tests/readme_run.txt").read_text("utf-8").split())
     parts = [part for block in blocks("README", "text") for part in block.split("\n  …\n")]
     assert len(parts) >= 3 and not [part for part in parts if " ".join(part.split()) not in stored]
-    prose = re.sub(r"```.*?```|<picture>.*?</picture>|^\|.*?$|`[^`]*`", " ", README, flags=re.MULTILINE | re.DOTALL)
-    sentences = [len(text.split()) for text in re.split(r"(?<=[.!?:])\s+", prose) if len(text.split()) > 3]
     assert len(README.splitlines()) <= 120 and len(README.split()) <= 900
-    assert sum(sentences) / len(sentences) <= 18
-    pictures = [*(ROOT / ".github").glob("*.png")]
-    assert len(pictures) == 2 and all(path.stat().st_size <= 300_000 for path in pictures)

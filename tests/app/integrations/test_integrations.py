@@ -1,6 +1,5 @@
 """What other tools read of what was written for them; each test needs that tool, and is skipped where it is absent."""
 
-import contextlib
 import json
 import sys
 import warnings
@@ -26,16 +25,9 @@ TAG = "c/words/anisotropy.top_variance_share/layer 01"
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, bare_runs):
-    folder = tmp_path_factory.mktemp("integrations")
-    with contextlib.chdir(folder), bare_runs():
-        reporter.run(TRAINED)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def results(place):
-    return reporter.open(place / "results")
+def results(tmp_path_factory, bare_runs):
+    with bare_runs():
+        return reporter.run(TRAINED, tmp_path_factory.mktemp("integrations") / "results")
 
 
 @pytest.fixture(scope="module")
@@ -53,39 +45,39 @@ def call(*arguments):
         return CliRunner().invoke(app, list(map(str, arguments)), prog_name="reporter")
 
 
-def write_for(tool, place):
-    done = call("export", "trained", "--for", tool, "--out", place / "results", "--to", place)
+def write_for(tool, results):
+    done = call("export", "trained", "--for", tool, "--out", results.folder, "--to", results.folder.parent)
     assert done.exit_code == 0, done.output
-    return place / tool
+    return results.folder.parent / tool
 
 
-def test_scalars_are_main_statistics_and_one_for_each_tag_and_step(place, wanted):
-    found = list(scalars("trained", Store(place / "results" / "results.duckdb")))
+def test_scalars_are_main_statistics_and_one_for_each_tag_and_step(results, wanted):
+    found = list(scalars("trained", Store(results.folder / "results.duckdb")))
     assert {one.step: one.value for one in found if one.tag == TAG} == wanted
     assert len({(one.run, one.step, one.tag) for one in found}) == len(found)
     assert not any("_floor" in one.tag for one in found)
     assert [step for step, _ in groupby(one.step for one in found)] == [0, 2], "trackers take steps in order"
 
 
-def test_tensorboard_reads_them(place, wanted):
+def test_tensorboard_reads_them(results, wanted):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    read = accumulator.EventAccumulator(str(write_for("tensorboard", place) / "small"))
+    read = accumulator.EventAccumulator(str(write_for("tensorboard", results) / "small"))
     read.Reload()
     assert {one.step: one.value for one in read.Scalars(TAG)} == pytest.approx(wanted, rel=1e-6)
 
 
-def test_mlflow_reads_them(place, wanted):
+def test_mlflow_reads_them(results, wanted):
     tracking = pytest.importorskip("mlflow.tracking")
-    folder = write_for("mlflow", place)
+    folder = write_for("mlflow", results)
     client = tracking.MlflowClient(tracking_uri=folder.as_uri())
     (run,) = client.search_runs([client.get_experiment_by_name("trained").experiment_id])
     assert run.info.run_name == "small" and run.info.status == "FINISHED"
     assert {one.step: one.value for one in client.get_metric_history(run.info.run_id, TAG)} == wanted
 
 
-def test_the_hub_understands_cards(place, results):
+def test_the_hub_understands_cards(results):
     hub = pytest.importorskip("huggingface_hub")
-    folder = write_for("huggingface", place)
+    folder = write_for("huggingface", results)
     card = hub.DatasetCard.load(folder / "README.md")
     files = {one["config_name"]: folder / one["data_files"] for one in card.data.configs}
     assert "layer_metrics" in files and all(path.is_file() for path in files.values())
@@ -94,29 +86,26 @@ def test_the_hub_understands_cards(place, results):
     number = next(one for one in index.eval_results if one.metric_type == "anisotropy.top_variance_share")
     where = "statistic == 'top_variance_share' and layer == 2 and view == 'words' and step == 2 and site == 'block'"
     assert number.metric_value == results.layer_metrics.query(where)["value"].item() and number.dataset_name == "c"
-    assert set(model_indices("trained", Store(place / "results" / "results.duckdb"))) == {"small"}
+    assert set(model_indices("trained", Store(results.folder / "results.duckdb"))) == {"small"}
 
 
 def test_mergekit_copies_the_blocks_that_stay(tmp_path, monkeypatch):
     """The format as mergekit documents it: slices of a model, blocks numbered from 0, the end of a range excluded."""
     spec = "study: s\nmodels: {my.model: {hub: org/name}}\ncorpora: {c: {generate: grammar}}\nmetrics: [motion]\n"
-    database = tmp_path / "results.duckdb"
-    database.touch()
+    (tmp_path / "results.duckdb").touch()
     monkeypatch.setattr(Store, "records", lambda self, sql, values=(): [{"study": "s", "spec": spec}])
-    kept = {
-        "3, 7–8": [1, 2, 4, 5, 6, 9, 10],
-        "1–2": [3, 4, 5, 6, 7, 8, 9, 10],
-        "10": [1, 2, 3, 4, 5, 6, 7, 8, 9],
-        "1–4, 6–10": [5],
-        "twice 3–10": [*range(1, 11), *range(3, 11)],
-    }
+    edits = (  # the blocks that are left out, or that come twice, and those of the merged model
+        ("3, 7–8", False, [1, 2, 4, 5, 6, 9, 10]),
+        ("1–4, 6–9", False, [5, 10]),
+        ("3–10", True, [*range(1, 11), *range(3, 11)]),
+    )
     rows = [
-        {"model": "my.model", "item": "drop", "layers": 10, "edit": f"edit-{i}", "twice": "twice" in blocks}
-        | {"blocks": blocks.removeprefix("twice ")}
-        for i, blocks in enumerate(kept)
+        {"model": "my.model", "item": "drop", "layers": 10, "edit": f"edit-{i}", "blocks": blocks, "twice": twice}
+        for i, (blocks, twice, _) in enumerate(edits)
     ]
-    mergekit("s", SimpleNamespace(records=lambda sql, values: rows, path=database), tmp_path)
-    for i, blocks in enumerate(kept.values()):
+    store = SimpleNamespace(records=lambda sql, values: rows, path=tmp_path / "results.duckdb")
+    mergekit("s", store, tmp_path)
+    for i, (*_, blocks) in enumerate(edits):
         config = yaml.safe_load((tmp_path / f"my.model-drop-edit-{i}.yml").read_text("utf-8"))
         assert config.keys() == {"slices", "merge_method"} and config["merge_method"] == "passthrough"
         sources = [source for part in config["slices"] for source in part["sources"]]
@@ -152,7 +141,7 @@ def test_a_figure_is_an_altair_chart_with_its_rows(results):
             results.chart(wrong, "d")
 
 
-def test_a_study_a_tool_or_a_block_that_is_not_there_is_one_line(place, monkeypatch):
+def test_a_study_a_tool_or_a_block_that_is_not_there_is_one_line(results, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     for study, tool, says in (
         ("trained", "tensorbord", "did you mean 'tensorboard'"),
@@ -160,7 +149,7 @@ def test_a_study_a_tool_or_a_block_that_is_not_there_is_one_line(place, monkeypa
         ("trained", "wandb", "pip install 'layer-reporter[wandb]'"),
         ("trained", "mergekit", "add `skip:"),
     ):
-        done = call("export", study, "--for", tool, "--out", place / "results", "--to", place / "absent")
+        done = call("export", study, "--for", tool, "--out", results.folder, "--to", tmp_path / "absent")
         assert done.exit_code == 2 and says in done.output and len(done.output.strip().splitlines()) == 1
 
 

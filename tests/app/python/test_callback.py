@@ -1,5 +1,6 @@
 """A training that is watched: every saved checkpoint is measured, and the training is none the worse for it."""
 
+import json
 import logging
 
 import pytest
@@ -61,15 +62,13 @@ def test_each_checkpoint_is_measured_as_a_run_would_and_the_training_is_the_same
     means = scalars(found)
     profile = one[(one["checkpoint"] == "checkpoint-4") & one["site"].isin(["embedding", "block"])]
     name = next(name for name in means if name.startswith("few/motion."))
-    of = profile[profile["statistic"] == name.removeprefix("few/motion.")]["value"]
+    of = profile.loc[profile["statistic"] == name.removeprefix("few/motion."), "value"]
     assert means[name] == pytest.approx(of.mean())
 
 
 def test_checkpoints_that_the_trainer_removes_keep_their_numbers(start, tmp_path):
     study = tmp_path / "study.yaml"
-    study.write_text(
-        "study: watched\nmodels: {}\ncorpora: {few: {texts: [a b c, b c d, c d e, d e f, e f g]}}\nmetrics: [motion]\n"
-    )
+    study.write_text(json.dumps(STUDY | {"models": {}}))
     train(start, tmp_path / "run", MeasureCheckpoints(study, tmp_path / "results"), keep=1)
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["checkpoint-4"]
     assert set(reporter.open(tmp_path / "results").layer_metrics["step"]) == {2, 4}
