@@ -184,10 +184,8 @@ def test_logits_are_the_language_models_own_and_the_model_is_left_alone(given, l
             assert torch.equal(a, b)
     if name in ("bert", "gpt2", "albert", "opt"):  # whose heads are tied: weights are shared
         mine = {p.data_ptr() for p in model.module.parameters()}
-        theirs = {p.data_ptr(): p for p in head._model.parameters()}
-        assert model.module.get_input_embeddings().weight.data_ptr() in theirs
-        apart = sum(p.numel() for pointer, p in theirs.items() if pointer not in mine)
-        assert apart < 32 * 32 + 300  # a transform of BERT, and a bias; no block and no vocabulary
+        apart = [p.numel() for p in head._model.parameters() if p.data_ptr() not in mine]
+        assert sum(apart) < (32 * 32 + 300 if head.kind == "masked" else 100)  # a transform of BERT, and a bias
 
 
 CHANGED = [("gpt2", {})]  # a tied head needs no weights of its own

@@ -113,19 +113,17 @@ def test_no_code_that_lies_in_a_models_folder_runs_and_remote_code_must_be_allow
     assert not ran.exists()
 
 
-@pytest.mark.parametrize(
-    "named", ["pytorch_model.bin", "../outside.safetensors", "/outside.safetensors", "a/b.safetensors"]
-)
-def test_an_index_names_safetensors_of_its_folder_alone(copy, loaded, named):
+def test_an_index_names_safetensors_of_its_folder_alone(copy, loaded):
     folder = copy()
     weights, ran = load_file(folder / "model.safetensors"), folder.parent / "ran"
     (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
     torch.save(weights | {"more": Planted(ran)}, folder / "pytorch_model.bin")
-    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, named)}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert f"names {named!r}, which is not a .safetensors file in this folder" in refused(loaded, folder)
+    index = folder / "model.safetensors.index.json"
+    for named in ("pytorch_model.bin", "../outside.safetensors", "/outside.safetensors", "a/b.safetensors"):
+        index.write_text(json.dumps({"weight_map": dict.fromkeys(weights, named)}))
+        assert f"names {named!r}, which is not a .safetensors file in this folder" in refused(loaded, folder)
     assert not ran.exists()
-    (folder / "model.safetensors.index.json").unlink()
+    index.unlink()
     torch.save(weights, folder / "pytorch_model.bin")
     assert "`allow_pickle: true`" in refused(loaded, folder)
     assert loaded(folder, allow_pickle=True).anatomy.layers == 3

@@ -30,17 +30,14 @@ def checkpoints(tmp_path):
     return get
 
 
-def test_a_folder_is_one_checkpoint_called_final_and_its_path_starts_from_the_study(found, folder):
-    checkpoint = found(folder)
-    assert (checkpoint.model, checkpoint.name, checkpoint.step) == ("m", "final", None)
-    assert (checkpoint.source, checkpoint.path, checkpoint.subfolder) == ("path", folder, None)
+def test_a_folder_is_one_checkpoint_and_every_file_that_matters_and_the_precision_change_its_fingerprint(
+    found, folder, tmp_path
+):
+    checkpoint = found(Path("copy-of-bert"))  # starts from the study
+    assert (checkpoint.model, checkpoint.name, checkpoint.step, checkpoint.subfolder) == ("m", "final", None, None)
+    assert (checkpoint.source, checkpoint.path, checkpoint.location) == ("path", folder, "copy-of-bert")
     assert (checkpoint.revision, checkpoint.label) == (checkpoint.fingerprint, "model 'm'")
-    relative = found(Path("copy-of-bert"))
-    assert (relative.folder, relative.location) == (folder, "copy-of-bert")
-
-
-def test_every_file_that_matters_and_the_precision_change_the_fingerprint(found, folder, tmp_path):
-    prints = [found(folder).fingerprint, found(folder, dtype="bfloat16").fingerprint]
+    prints = [checkpoint.fingerprint, found(folder, dtype="bfloat16").fingerprint]
     for file in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
         with (folder / file).open("ab") as stream:
             stream.write(b" ")
