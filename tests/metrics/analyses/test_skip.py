@@ -1,6 +1,6 @@
 """Blocks left out: against models that were built without them, and losses against transformers' own."""
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -37,11 +37,11 @@ def in_order(module, order):
         longest._modules, module.config.num_hidden_layers = whole, layers
 
 
+@pytest.fixture
 def ids_and_mask():
-    ids = torch.randint(5, 20, (2, 9), generator=torch.Generator().manual_seed(0))
-    mask = torch.ones_like(ids)
+    mask = torch.ones((2, 9), dtype=torch.long)
     mask[1, 6:] = 0
-    return ids, mask
+    return torch.randint(5, 20, (2, 9), generator=torch.Generator().manual_seed(0)), mask
 
 
 OF_FIRST = ("deberta-v2, convolution", "t5")
@@ -50,57 +50,40 @@ FAMILIES = ["gpt2", "llama", "bert", "deberta-v2", "deberta-v2, convolution", "t
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_pass_that_starts_at_a_later_block_is_one_without_the_block(family_model, family):
-    """Each block, and two of them, against a model that was built without them and never saw a hook."""
-    model, (ids, mask) = family_model(family), ids_and_mask()
-    layers = model.anatomy.layers
-    edits = [(block,) for block in range(1, layers + 1)] + [(1, 3)]
+def test_a_pass_that_starts_at_a_later_block_is_one_of_other_blocks(family_model, family, ids_and_mask):
+    """Without each block and two of them, and with blocks twice: a model that was built so and never saw a hook."""
+    model, (ids, mask) = family_model(family), ids_and_mask
+    every = range(layers := model.anatomy.layers)
+    edits = [((block + 1, block, []), [n for n in every if n != block]) for block in every]
+    edits.append(((1, 0, [3]), [n for n in every if n not in (0, 2)]))
+    edits += [((i, j), [*range(j), *range(i, layers)]) for i, j in ((0, 1), (0, layers), (1, layers), (1, 2))]
     with torch.inference_mode():
         kept, resume = model.keep(ids, mask)
-        edited = [resume(first, first - 1, rest) for first, *rest in edits]
+        edited = [resume(*edit) for edit, _ in edits]
         again = model.run(ids, mask)
         assert model.resumable
-        for blocks, last in zip(edits, edited, strict=True):
-            if family in OF_FIRST and 1 in blocks:
+        for (edit, order), last in zip(edits, edited, strict=True):
+            if family in OF_FIRST and (0 not in order or len(order) > layers):
                 continue
-            # One module plays every block of ALBERT, so that a model without one has one call less.
-            fewer_calls = changed(model.module.config, num_hidden_layers=layers - len(blocks))
-            others = [n for n in range(layers) if n + 1 not in blocks]
-            with fewer_calls if family == "albert" else in_order(model.module, others):
+            # One module plays every block of ALBERT, so that another model has fewer calls or more.
+            calls = changed(model.module.config, num_hidden_layers=len(order))
+            with calls if family == "albert" else in_order(model.module, order):
                 expected = model.module(**model.inputs(ids, mask)).last_hidden_state
             torch.testing.assert_close(last[mask == 1], expected[mask == 1])
         model.capture.clear()
     assert all(torch.equal(a, b) for a, b in zip(kept.path, again.path, strict=True))
 
 
-@pytest.mark.parametrize("family", ["gpt2", "bert", "albert"])
-def test_blocks_that_run_twice_are_there_twice(family_model, family):
-    model, (ids, mask) = family_model(family), ids_and_mask()
-    layers = model.anatomy.layers
-    with torch.inference_mode():
-        _, resume = model.keep(ids, mask)
-        for first, last in ((0, 1), (0, layers), (1, layers), (1, 2)):
-            found = resume(first, last)
-            order = [*range(last), *range(first, layers)]
-            more_calls = changed(model.module.config, num_hidden_layers=len(order))
-            with more_calls if family == "albert" else in_order(model.module, order):
-                expected = model.module(**model.inputs(ids, mask)).last_hidden_state
-            torch.testing.assert_close(found, expected)
-        model.capture.clear()
-
-
-def test_a_model_whose_last_block_needs_earlier_ones_runs_them_all(family_model, monkeypatch):
-    model, (ids, mask) = family_model("gpt2"), ids_and_mask()
-    ran, hooks = [], []
-    with torch.inference_mode():
+def test_a_model_whose_last_block_needs_earlier_ones_runs_them_all(family_model, monkeypatch, ids_and_mask):
+    model, (ids, mask), ran = family_model("gpt2"), ids_and_mask, []
+    with torch.inference_mode(), ExitStack() as hooks:
         _, resume = model.keep(ids, mask)
         expected = resume(2, 1)
         monkeypatch.setitem(vars(model), "resumable", False)
         for number, block in enumerate(model.module.h):
-            hooks.append(block.attn.register_forward_hook(lambda *_, number=number: ran.append(number)))
+            hook = block.attn.register_forward_hook(lambda *_, number=number: ran.append(number))
+            hooks.callback(hook.remove)
         found = resume(2, 1)
-    for hook in hooks:
-        hook.remove()
     assert ran == list(range(len(model.module.h))) and torch.equal(found, expected)
 
 
