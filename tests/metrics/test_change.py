@@ -53,10 +53,7 @@ def test_tokens_that_moved_come_in_order(see):
 UNLIKE = {
     "shallower": ({"layers": 2}, {"moved 2": ANY}),
     "deeper": ({"layers": 4}, {"cosine 3": "no layer 3", "cosine 4": ANY}),
-    "narrower": (
-        {"width": 12},
-        {"distance 1": "have 12 dimensions, the states of the base 16", "cosine 1": "12 dim", "linear 1": ANY},
-    ),
+    "narrower": ({"width": 12}, {"distance 1": "12 dimensions, the states of the base 16", "linear 1": ANY}),
     # Without a token before each text, all positions move, and texts are compared.
     "of another tokenizer": ({"special": False}, {"distance 2": ANY}),
 }
@@ -81,10 +78,8 @@ def test_a_model_unlike_its_base_is_compared_where_it_can_be(observe, other, exp
 def test_a_map_of_few_tokens_has_no_interval_and_alone_a_model_has_not_changed(see):
     nudged = FakeModel()
     nudged.weights[1] = nudged.weights[1] * np.float32(1.1)
-    few, some, more = (
-        compared(see(nudged, texts), see(FakeModel(), texts))[0]["linear", 2]
-        for texts in (made_up_texts(n) for n in (3, 7, 29))
-    )
+    corpora = [made_up_texts(n) for n in (3, 7, 29)]
+    few, some, more = (compared(see(nudged, of), see(FakeModel(), of))[0]["linear", 2] for of in corpora)
     assert few.value is None and "the minimum is 32 tokens" in few.reason
     assert some.value is not None and some.ci_low is None and "the minimum is 48 tokens" in some.reason
     assert more.value is not None and not more.reason

@@ -22,6 +22,7 @@ from reporter.app.verify.reading import Place
 from reporter.app.verify.reading import key as hashed
 from reporter.forward.observed import KINDS
 from reporter.metrics._coverage import texts_needed
+from reporter.metrics.analysis import analyses
 from reporter.metrics.base import LayerErrors, PairValue, Value, catalogue
 from reporter.metrics.ranges import LOSSES
 
@@ -282,13 +283,14 @@ def test_no_interval_is_shown_of_fewer_texts_than_its_coverage_needs():
         assert count == 8 or sum(np.isfinite([row.ci_low for row in enough])) > 50
 
 
-@pytest.mark.parametrize("name", catalogue())
-def test_every_statistic_is_explained(name):
-    metric = catalogue()[name]
-    assert metric.name == name and metric.title and metric.summary and metric.cost and set(metric.needs) <= set(KINDS)
-    assert all(field.description for field in metric.options.model_fields.values())
-    assert any(statistic.main for statistic in metric.statistics) or name == "motion"
-    for statistic in metric.statistics:
+def test_every_statistic_is_explained():
+    metrics = catalogue().values()
+    assert all(field.description for metric in metrics for field in metric.options.model_fields.values())
+    assert all(of.title and of.summary and of.cost for of in (*metrics, *analyses().values()))
+    for statistic in (statistic for analysis in analyses().values() for statistic in analysis.statistics):
+        assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
+        assert "Chance level: " in statistic.definition or not statistic.floor, statistic.name
+    for statistic in (statistic for metric in metrics for statistic in metric.statistics):
         assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
         assert "," not in statistic.title, "a title stands in lists"
         assert all(source.key and len(source.citation) > len(source.key) for source in statistic.works)

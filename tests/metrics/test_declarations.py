@@ -7,7 +7,6 @@ from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Statistic, catalogue, metric
 from reporter.metrics.pairs import PairsFile
 from reporter.metrics.probes import WordsProbe
-from reporter.store.schema import tables
 
 
 def test_what_a_declaration_refuses():
@@ -21,18 +20,6 @@ def test_what_a_declaration_refuses():
             declare()
     assert catalogue()["motion"].title == "Motion through the layers"
     assert not [name for name, definition in catalogue().items() if definition.question == "other"]
-
-
-@pytest.mark.parametrize("name", ["groups", "pairs", "clouds", "probes", "partners"])
-def test_every_number_of_an_analysis_is_explained(name):
-    analysis = analyses()[name]
-    assert analysis.pooled and analysis.baselines and analysis.title and analysis.summary and analysis.cost
-    assert all(tables()[row.table.name] is row.table for row in analysis.tables)
-    assert 1 <= sum(statistic.main for statistic in analysis.statistics) <= 2
-    for statistic in analysis.statistics:
-        assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
-        assert statistic.trap, statistic.name
-        assert "Chance level: " in statistic.definition or not statistic.floor
 
 
 @pytest.mark.parametrize(

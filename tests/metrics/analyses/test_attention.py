@@ -1,6 +1,5 @@
 """Attention by head: against loops over the weights that transformers itself returns, and in closed form."""
 
-import math
 from pathlib import Path
 
 import numpy as np
@@ -39,17 +38,19 @@ def by_hand(model, text, causal, threshold):
     ids = torch.tensor([model.tokenizer(text, truncation=True, max_length=LENGTH)["input_ids"]])
     with torch.inference_mode():
         found = model.module(input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True)
-    return [[numbers_of(head, causal, threshold) for head in layer[0].double().tolist()] for layer in found.attentions]
+    return [[numbers_of(head, causal, threshold) for head in layer[0].double().numpy()] for layer in found.attentions]
 
 
 def numbers_of(a, causal, threshold):
     """Return whether a head is a sink, and its means over queries but the first: key 1, entropy, distance."""
-    first, entropy, distance = [], [], []
-    for i in range(1, LENGTH):
-        first.append(a[i][0])
-        entropy.append(-sum(x * math.log(x) for x in a[i] if x > 0) / math.log(i + 1 if causal else LENGTH))
-        distance.append(sum(x * abs(i - j) for j, x in enumerate(a[i])))
-    return sum(a[i][0] for i in range(LENGTH)) / LENGTH > threshold, *map(np.mean, (first, entropy, distance))
+    at, most = np.arange(LENGTH), np.log(np.arange(2, LENGTH + 1) if causal else LENGTH)
+    distance = (a * abs(at[:, None] - at)).sum(axis=1)
+    return (
+        a[:, 0].mean() > threshold,
+        a[1:, 0].mean(),
+        (stats.entropy(a[1:], axis=1) / most).mean(),
+        distance[1:].mean(),
+    )
 
 
 @pytest.mark.parametrize(("family", "threshold"), [("bert", 0.111), ("llama", 0.32)])
@@ -81,13 +82,10 @@ def test_against_loops_over_the_weights(of_family, family, threshold):
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_even_attention_reads_its_floor(causal):
-    weights = torch.ones(3, 2, 12, 12)
-    if causal:
-        weights = weights.tril()
+    weights = torch.ones(3, 2, 12, 12).tril(0 if causal else 12)
     first_token, _, entropy, distance = room._heads(weights / weights.sum(dim=-1, keepdim=True), 0.3, causal)
-    assert first_token == pytest.approx(np.full((3, 2), room._evenly(12, causal)[0]), rel=1e-6)
-    assert distance == pytest.approx(np.full((3, 2), room._evenly(12, causal)[1]), rel=1e-6)
-    assert entropy == pytest.approx(np.ones((3, 2)), rel=1e-6)
+    for found, floor in zip((first_token, distance, entropy), (*room._evenly(12, causal), 1), strict=True):
+        assert found == pytest.approx(np.full((3, 2), floor), rel=1e-6)
 
 
 def test_texts_that_are_too_short_are_an_error_that_says_what_to_do(of_family):

@@ -1,5 +1,6 @@
 """Which tokens a word names, for each way in which tokenizers split and mark words."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,12 +33,8 @@ def trained(pre_tokenizer):
     return tokenizer, []
 
 
-def byte_level():
-    return trained(pre_tokenizers.ByteLevel(add_prefix_space=False))
-
-
-def sentence_piece():
-    return trained(pre_tokenizers.Metaspace())
+byte_level = partial(trained, pre_tokenizers.ByteLevel(add_prefix_space=False))
+sentence_piece = partial(trained, pre_tokenizers.Metaspace())
 
 
 def written(text, made):
@@ -96,9 +93,7 @@ def test_which_tokens_a_word_names(make, words, expected):
 def test_each_text_is_looked_at_by_itself():
     made = word_piece()
     (one, tokenizer), (two, _) = written("The Mouse was a mouse", made), written("THE MOUSE", made)
-    first, second = followed(["mouse"], [one, two], tokenizer)
-    assert np.flatnonzero(first).tolist() == [5]
-    assert np.flatnonzero(second).tolist() == [2]
+    assert [np.flatnonzero(found).tolist() for found in followed(["mouse"], [one, two], tokenizer)] == [[5], [2]]
 
 
 def test_a_text_that_was_cut_and_a_word_that_is_nowhere(monkeypatch):

@@ -62,7 +62,7 @@ def test_a_pass_that_starts_at_a_later_block_is_one_of_other_blocks(family_model
         edited = [resume(*edit) for edit, _ in edits]
         again = model.run(ids, mask)
         assert model.resumable
-        for (edit, order), last in zip(edits, edited, strict=True):
+        for (_, order), last in zip(edits, edited, strict=True):
             if family in OF_FIRST and (0 not in order or len(order) > layers):
                 continue
             # One module plays every block of ALBERT, so that another model has fewer calls or more.

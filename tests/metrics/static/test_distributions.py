@@ -18,13 +18,13 @@ NAMES = [f"t{i}" for i in range(200)]
 
 def by_measure(rows):
     """Return what the rows of distributions say, by measure: {mean, standard deviation}, and the bins."""
-    facts, bins = defaultdict(dict), defaultdict(list)
+    found = defaultdict(lambda: ({}, []))
     for row in rows:
         if isinstance(row, HistogramBin):
-            bins[row.measure].append(row)
+            found[row.measure][1].append(row)
         else:
-            facts[row.fact.partition(" of ")[0]][row.fact.rpartition(": ")[2]] = row
-    return {measure: (facts[measure], of) for measure, of in bins.items()}
+            found[row.fact.partition(" of ")[0]][0][row.fact.rpartition(": ")[2]] = row
+    return found
 
 
 def vectors(n, d, seed=0, shift=0.5):
@@ -114,9 +114,8 @@ def test_extreme_pairs_are_those_of_the_full_matrix():
 def test_near_copies_far_from_the_origin_are_told_apart():
     """In float32 the distance of vectors of norm 300 is blind below 0.1; the answer is not."""
     x = vectors(100, 16, shift=75)
-    for n in range(20):
-        x[99 - n] = x[n]
-        x[99 - n, 0] += np.float32(2.0**-10) * (n + 1)
+    x[:79:-1] = x[:20]
+    x[:79:-1, 0] += np.float32(2.0**-10) * np.arange(1, 21, dtype=np.float32)
     pairs = [p for p in found_pairs(x, 20) if (p.measure, p.end_of_scale) == ("distance", "most")]
     assert [(p.token_id, p.other_id) for p in pairs] == [(n, 99 - n) for n in range(20)]
 
@@ -168,8 +167,7 @@ def test_distance_and_cosine_to_the_mean():
     usable = np.flatnonzero(keep)
     measures = {"mean_distance": distances, "mean_cosine": cosines, "norm": norms(table)}
     found = list(numbers.ranked(measures, usable, 4, "all", [None] * len(x)))
-    ends = {key: [t.token_id for t in found if (t.measure, t.end_of_scale) == key] for key in
-            (("mean_distance", "largest"), ("mean_cosine", "smallest"))}  # fmt: skip
-    expected = np.argsort(-distances)[:4].tolist(), usable[np.argsort(cosines[usable])[:4]].tolist()
-    assert tuple(ends.values()) == expected
+    for measure, end, order in (("mean_distance", "largest", -distances), ("mean_cosine", "smallest", cosines)):
+        ids = [t.token_id for t in found if (t.measure, t.end_of_scale) == (measure, end)]
+        assert ids == np.argsort(order)[:4].tolist()  # NaN comes last
     assert 17 not in {t.token_id for t in found} and len(found) == 24
