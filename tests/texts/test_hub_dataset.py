@@ -103,23 +103,20 @@ def test_offline_asks_nobody_and_says_so(hub, refused):
 
 
 def test_a_local_folder_is_read_from_the_studys_folder_and_again_when_it_changes(build, hub, tmp_path):
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    (folder / "test.csv").write_text("text\na\n")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/test.csv").write_text("text\na\n")
     first = build(DatasetCorpus(dataset="./mine"))
     assert hub.calls[0][0] == (str(tmp_path / "mine"), None)
     assert build(DatasetCorpus(dataset="./mine")).folder == first.folder and len(hub.calls) == 1
-    (folder / "test.csv").rename(folder / "train.csv")
+    (tmp_path / "mine/test.csv").rename(tmp_path / "mine/train.csv")
     assert build(DatasetCorpus(dataset="./mine")).folder != first.folder
 
 
 def test_a_share_by_label_and_a_stream_of_a_real_dataset(build, refused, tmp_path):
     """Reads a local file with the real package, once whole and once as a stream; skipped where it is not installed."""
     pytest.importorskip("datasets")
-    folder = tmp_path / "set"
-    folder.mkdir()
-    rows = [("good day", "joy"), ("oh no", "fear"), ("well done", "joy"), ("so glad", "joy")]
-    (folder / "train.csv").write_text("text,mood\n" + "".join(f"{text},{mood}\n" for text, mood in rows))
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set/train.csv").write_text("text,mood\ngood day,joy\noh no,fear\nwell done,joy\nso glad,joy\n")
     said = {"dataset": "set", "split": "train", "label": "mood", "only": ("joy",), "limit": 2}
     whole = build(DatasetCorpus(**said), "whole")
     stream = build(DatasetCorpus(**said, streaming=True), "stream")

@@ -94,9 +94,8 @@ def test_a_text_is_padded_alike_in_every_batch():
     def widths(some, budget, longest):
         return {int(i): b.ids.shape[1] for b in batches(some, budget, 0, longest) for i in b.texts}
 
-    whole = widths(texts, 10_000, 32)
-    assert whole == {0: 8, 1: 8, 2: 16, 3: 16, 4: 16, 5: 24, 6: 24, 7: 32, 8: 32, 9: 32}
-    for budget in (1, 40, 100):
+    whole = {0: 8, 1: 8, 2: 16, 3: 16, 4: 16, 5: 24, 6: 24, 7: 32, 8: 32, 9: 32}
+    for budget in (1, 40, 100, 10_000):
         assert widths(texts, budget, 32) == whole
     for some in ([texts[1]], texts[::2]):
         assert widths(some, 10_000, 32).items() <= whole.items()
