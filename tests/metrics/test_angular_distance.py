@@ -49,10 +49,7 @@ def test_nearly_parallel_states_keep_their_angle(rows):
     tiny = 1e-5
 
     def turned(states):
-        x = torch.zeros_like(states[0])
-        x[..., 0] = 1
-        y = x.clone()
-        y[..., 1] = tiny
+        x, y = (torch.tensor([1.0, turn] + 14 * [0]).expand_as(states[0]) for turn in (0, tiny))
         return [x, y, x, x]
 
     pairs, _ = rows(FakeModel(change=turned), made_up_texts(20))

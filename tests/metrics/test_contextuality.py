@@ -49,9 +49,8 @@ def test_the_baseline_is_that_of_random_tokens_of_other_types(observe, values):
         for _ in range(15):
             others = ((np.flatnonzero(owner != t), m) for t, m in enumerate(sample.sizes))
             draws.append(np.mean([_explained(x[rng.choice(of, m, replace=False)])[0] for of, m in others]))
-        raw, baseline, adjusted = (
-            found[f"contextuality.explained_by_first{end}", layer].value for end in ("", "_baseline", "_adjusted")
-        )
+        ends = ("", "_baseline", "_adjusted")
+        raw, baseline, adjusted = (found[f"contextuality.explained_by_first{end}", layer].value for end in ends)
         assert baseline == pytest.approx(np.mean(draws), abs=4 * np.std(draws))
         assert adjusted == pytest.approx(raw - baseline, rel=1e-9) and adjusted > 0
 

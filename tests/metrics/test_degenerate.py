@@ -175,9 +175,8 @@ def test_a_few_zero_states_are_left_out(measured):
 
 def test_a_view_with_no_tokens(measured):
     """Texts of one token in a decoder: all are sinks."""
-    words, none = (
-        measured(bare(role="decoder"), FakeTexts(["1", "2", "4"] * 20), view) for view in ("words", "no-sinks")
-    )
+    texts = FakeTexts(["1", "2", "4"] * 20)
+    words, none = (measured(bare(role="decoder"), texts, view) for view in ("words", "no-sinks"))
     assert all(row.value is None and row.n == 0 and row.reason for row in none.values())
     assert none.keys() == {name for name in words if "_floor" not in name and "curve" not in name}
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -30,9 +31,7 @@ def planted(made_up, monkeypatch):
 
     def vector_of(text, place):
         noise = np.random.default_rng([*text.encode()]).standard_normal(4)
-        if place.layer == 0:
-            return np.ones(4)
-        return noise + {"a ": 10.0, "b ": -10.0}.get(text[:2], 0.0)
+        return noise + {"a ": 10.0, "b ": -10.0}.get(text[:2], 0.0) if place.layer else np.ones(4)
 
     monkeypatch.setattr("reporter.models.words.whole_words", lambda checkpoint, offline: ["cat", "dog", "owl"])
     context = made_up(vector_of)
@@ -69,9 +68,7 @@ def test_one_group_alone_and_a_tokenizer_without_words_leave_the_rest(planted, c
     assert values["within", place].value > 0
     assert {(row.between, row.ratio, row.silhouette) for row in rows["groups"]} == {(None, None, None)}
 
-    def none(checkpoint, offline):
-        raise ReporterError("m: its tokenizer has no token that is a whole word")
-
+    none = Mock(side_effect=ReporterError("m: its tokenizer has no token that is a whole word"))
     monkeypatch.setattr("reporter.models.words.whole_words", none)
     values, rows = computed(GROUPS, Groups({"a": ["a 1", "a 2"], "b": ["b 1", "b 2"]}), planted)
     assert "no token that is a whole word" in values["silhouette_words", place].reason
