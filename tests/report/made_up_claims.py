@@ -8,91 +8,76 @@ LONG = (
 )
 
 
-def claims(study):
-    """Rows of the table ``claims`` for a study."""
-    rows = []
-    for number, (name, (row, detail)) in enumerate(CLAIMS.items(), 1):
-        first = {"study": study, "claim": name, "number": number, "reading": 1, "view": "words", "detail": detail} | row
-        rows.append(first)
-        statistic = {"statistic": detail["statistic"]} if "statistic" in detail else {}
-        for reading, (changed, verdict, *interval) in enumerate(OTHERS.get(name, ()), 2):
-            row = first | {"reading": reading, "paper": None, "detail": statistic, "verdict": verdict}
-            rows.append(row | changed | interval_of(*interval))
-    return rows
-
-
-def interval_of(value, low=None, high=None):
+def numbers(value, low=None, high=None):
     return {"value": value, "ci_low": low, "ci_high": high}
 
 
 RATE = {"says": "BERT converges to its final layer at 0.0826 a layer.", "source": "Lee 2024, §6.4", "kind": "value"}
-RATE |= {"verdict": "supported", **interval_of(0.0811, 0.0779, 0.0842), "paper": 0.0826, "p": 0.0004}
+RATE |= {"verdict": "supported", **numbers(0.0811, 0.0779, 0.0842), "paper": 0.0826, "p": 0.0004}
 RATE |= {"holds_low": 0.0726, "holds_high": 0.0926, "holds_outside": False, "p_adjusted": 0.0032}
 OF_RATE = {"statistic": "convergence.rate of bert on nested", "bound": "0.0826 ± 0.01", "tested": 4}
-OF_RATE |= {"definition": "The interval lies within 0.0726 and 0.0926; refuted when it lies outside."}
 OF_RATE |= {"reason": "The whole interval lies within 0.01 of the paper's number."}
-OF_RATE |= {"sql": "SELECT model, value, ci_low, ci_high\nFROM layer_metrics\nWHERE statistic = 'rate'"}
 BULGE = {"says": "Anisotropy of decoders peaks in the middle layers.", "source": "Anonymous, §4.1", "kind": "shape"}
-BULGE |= {"verdict": "supported", **interval_of(0.231, 0.154, 0.309), "holds_low": 0.0, "p": 0.002, "p_adjusted": 0.012}
+BULGE |= {"verdict": "supported", **numbers(0.231, 0.154, 0.309), "holds_low": 0.0, "p": 0.002, "p_adjusted": 0.012}
 OF_BULGE = {"statistic": "middle third minus the higher outer third", "bound": "> 0", "tested": 4}
-OF_BULGE |= {"definition": "bell: the middle third lies above both outer thirds."}
-OF_BULGE |= {"reason": "Both differences are above 0 on the average of 2 decoders."}
-OF_BULGE |= {"notes": ["Intervals are from 2 models by a t distribution.", "llama has 8 layers, gpt2 has 6."]}
+OF_BULGE |= {"definition": "bell: the middle third lies above both outer thirds.", "notes": ["Of 2 models."]}
 OF_BULGE |= {"sql": "SELECT model, layer, value FROM layer_metrics WHERE statistic = 'top_variance_share'"}
 OF_BULGE["evidence"] = [
-    {"model": model, "corpus": "nested", **interval_of(0.1 + 0.02 * i, 0.08, 0.16), "verdict": "supported"}
-    for i, model in enumerate(("gpt2", "llama", "mean of 2 models"))
+    {"model": model, "corpus": "nested", **numbers(0.1, 0.08, 0.16), "verdict": "supported"}
+    for model in ("gpt2", "llama", "mean of 2 models")
 ]
-OF_BULGE["parts"] = [
-    {"name": "middle above first", **interval_of(0.3, 0.2, 0.4), "p_holds": 0.001, "p_fails": 0.999},
-    {"name": "middle above last", **interval_of(0.231, 0.154, 0.309), "p_holds": 0.002, "p_fails": None},
-]
+OF_BULGE["parts"] = [{"name": "middle above first", **numbers(0.3, 0.2, 0.4), "p_holds": 0.001, "p_fails": 0.999}]
 LOWER = {"says": LONG, "source": f"Somebody {HOSTILE} 2025, §3.2.1, table 7", "kind": "differ", "verdict": "refuted"}
-LOWER |= {**interval_of(-0.004, -0.0093, 0.0012), "holds_low": 0.05, "p": 0.03, "p_adjusted": 0.041}
+LOWER |= {**numbers(-0.004, -0.0093, 0.0012), "holds_low": 0.05, "p": 0.03, "p_adjusted": 0.041}
 OF_LOWER = {"statistic": f"mean over decoders minus mean over encoders {HOSTILE}", "bound": "> 0.05", "tested": 4}
-OF_LOWER |= {"reason": "The interval lies below 0.05: a is not above b by that much.", "notes": [HOSTILE]}
+OF_LOWER |= {"notes": [HOSTILE]}
 OF_LOWER["effect"] = {"a": "decoders", "b": "encoders", "mean_a": 0.21, "mean_b": 0.214, "n_a": 2, "n_b": 2, "g": -0.4}
 FREQUENT = {"says": "Frequent types vary less.", "source": None, "kind": "relation", "verdict": "inconclusive"}
-FREQUENT |= {**interval_of(-0.21, -0.52, 0.15), "holds_high": 0.0, "paper": -0.72, "p": 0.22, "p_adjusted": 0.44}
+FREQUENT |= {**numbers(-0.21, -0.52, 0.15), "holds_high": 0.0, "paper": -0.72, "p": 0.22, "p_adjusted": 0.44}
 OF_FREQUENT = {"statistic": "Spearman correlation of count and variance", "bound": "< 0", "alone": "supported"}
-OF_FREQUENT |= {"reason": "The interval straddles 0.", "tested": 4, "n": 31}
 LOSS = {"says": "The loss at the last step is below 3 nats.", "source": "ours", "kind": "value", "verdict": "failed"}
 OF_LOSS = {"reason": "The query returned no row: no model of this study has a loss.", "bound": "< 3"}
-ON_DRAWS = {"baseline": "random-init"}
 CLAIMS = {"bert-rate": (RATE, OF_RATE), "decoders-bulge": (BULGE, OF_BULGE), "encoders-lower": (LOWER, OF_LOWER)}
-CLAIMS |= {"frequent-first": (FREQUENT, OF_FREQUENT), "loss-falls": (LOSS | {"view": None}, OF_LOSS)}
+CLAIMS |= {"frequent-first": (FREQUENT, OF_FREQUENT | {"tested": 4}), "loss-falls": (LOSS | {"view": None}, OF_LOSS)}
 # what other readings change
+NO_SINKS, ON_DRAWS = {"view": "no-sinks"}, {"baseline": "random-init"}
 OTHERS = {
     "decoders-bulge": [
-        ({"view": "all"}, "supported", 0.252, 0.16, 0.34),
-        ({"view": "no-sinks"}, "refuted", -0.064, -0.11, -0.02),
-        (ON_DRAWS, "supported", 0.2, 0.12, 0.3),
+        {"view": "all", "verdict": "supported", **numbers(0.252, 0.16, 0.34)},
+        NO_SINKS | {"verdict": "refuted", **numbers(-0.064, -0.11, -0.02)},
+        ON_DRAWS | {"verdict": "supported", **numbers(0.2, 0.12, 0.3)},
     ],
     "encoders-lower": [
-        ({"view": "no-sinks"}, "refuted", -0.01, -0.02, 0.0),
-        (ON_DRAWS, "inconclusive", 0.04, -0.02, 0.1),
+        NO_SINKS | {"verdict": "refuted", **numbers(-0.01, -0.02, 0.0)},
+        ON_DRAWS | {"verdict": "inconclusive", **numbers(0.04, -0.02, 0.1)},
     ],
 }
 
 
-def findings():
-    """Rows of the table ``findings``: with a picture, and of nothing that the page shows."""
-    bare = {"rank": 2, "model": None, "corpus": None, "chart": "nowhere.else", "detail": {"what": "a", "test": "b"}}
-    return [FINDING, FINDING | bare]
+def claims():
+    """Rows of the table ``claims``."""
+    for number, (name, (row, detail)) in enumerate(CLAIMS.items(), 1):
+        first = {"claim": name, "number": number, "reading": 1, "view": "words", "detail": detail} | row
+        other = first | {"paper": None, "detail": {"statistic": detail.get("statistic", "")}}
+        yield first
+        yield from (other | {"reading": at} | changed for at, changed in enumerate(OTHERS.get(name, ()), 2))
 
 
+OF_MODEL = {"claim": "bert-rate", "reading": 1, "view": "words", "alone": "supported", "statistic": "convergence.rate"}
+OF_MODEL |= {**numbers(0.08, 0.07, 0.09), "p": 0.001, "p_adjusted": 0.004}
+CLAIMS_BY_MODEL = [
+    OF_MODEL | {"model": "bert", "verdict": "supported", "claimed": "> 0.06"},
+    OF_MODEL | {"model": "gpt2", "verdict": "inconclusive", "claimed": "> -0.075"},
+]
+CURVES = [
+    {"label": "tuned", "x": [0, 0.5, 1], "y": [0.1, 0.4, 0.2], "own": True},
+    {"label": "random weights", "x": [0, 0.5, 1], "y": [0.1, 0.1, 0.1], "own": False},
+]
 FINDING = {"rank": 1, "kind": "extremes", "says": f"In tuned, the mean cosine peaks at layer 2 of 4. {HOSTILE}"}
 FINDING |= {"metric": "motion", "statistic": "step_cosine", "chart": "motion.step_cosine", "model": "tuned"}
-FINDING |= {"corpus": "nested", "view": "no-sinks", "layer_first": 2, "layer_last": 3, **interval_of(0.25, 0.2, 0.3)}
+FINDING |= {"corpus": "nested", "view": "no-sinks", "layer_first": 2, "layer_last": 3, **numbers(0.25, 0.2, 0.3)}
 FINDING |= {"p": 1e-6, "p_adjusted": 9e-5, "looked_at": 90, "effect": 0.25}
-FINDING["detail"] = {
-    "what": "layer 2 minus layer 4",
-    "test": "every other layer is lower",
-    "curves": [
-        {"label": "tuned", "x": [0, 0.5, 1], "y": [0.1, 0.4, 0.2], "own": True},
-        {"label": "random weights", "x": [0, 0.5, 1], "y": [0.1, 0.1, 0.1], "own": False},
-    ],
-    "mark": [0.5, 0.75],
-    "notes": ["the baseline is one draw"],
-    "sql": "SELECT 1",
-}
+FINDING["detail"] = {"what": "layer 2 minus layer 4", "test": "every other layer is lower", "curves": CURVES}
+FINDING["detail"] |= {"mark": [0.5, 0.75], "notes": ["the baseline is one draw"], "sql": "SELECT 1"}
+BARE = {"rank": 2, "model": None, "corpus": None, "chart": "nowhere.else", "detail": {"what": "a", "test": "b"}}
+FINDINGS = [FINDING, FINDING | BARE]

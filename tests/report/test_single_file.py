@@ -9,7 +9,7 @@ import struct
 from xml.etree import ElementTree
 
 import pytest
-from report.made_up import HOSTILE, SMALL, fill, fill_explored
+from report.made_up import HOSTILE, SMALL, fill, fill_explorers
 from report.reading import read, text_of, values_of
 
 from reporter.core.errors import ReporterError, UsageError
@@ -62,7 +62,7 @@ def small(reports, tmp_path_factory):
     folder = tmp_path_factory.mktemp("small")
     (folder / "assets").symlink_to(reports / "assets")
     fill(folder / "results.duckdb", "small", **SMALL)
-    fill_explored(folder / "results.duckdb")
+    fill_explorers(folder / "results.duckdb", "explored")
     return folder / "results.duckdb"
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pandas as pd
 import pytest
-from report.made_up import HOSTILE, MODELS, SMALL, fill, fill_explored
+from report.made_up import HOSTILE, MODELS, SMALL, fill, fill_explorers
 from report.reading import queries_of, read, rows_of, text_of, values_of
 
 from reporter.core.errors import UsageError
@@ -151,7 +151,7 @@ def test_numbers_of_a_metric_that_is_not_installed_are_drawn(written, tmp_path):
 
 def test_only_the_study_that_is_named_is_written_the_same_again_and_leftovers_go(tmp_path):
     fill(tmp_path / "results.duckdb", "second", **SMALL)
-    fill_explored(tmp_path / "results.duckdb")
+    fill_explorers(tmp_path / "results.duckdb", "explored")
     stale = tmp_path / "explored" / "data" / "stale.csv"
     stale.parent.mkdir(parents=True)
     stale.write_text("old")
