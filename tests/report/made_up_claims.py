@@ -16,7 +16,7 @@ RATE = {"says": "BERT converges to its final layer at 0.0826 a layer.", "source"
 RATE |= {"verdict": "supported", **numbers(0.0811, 0.0779, 0.0842), "paper": 0.0826, "p": 0.0004}
 RATE |= {"holds_low": 0.0726, "holds_high": 0.0926, "holds_outside": False, "p_adjusted": 0.0032}
 OF_RATE = {"statistic": "convergence.rate of bert on nested", "bound": "0.0826 ± 0.01", "tested": 4}
-OF_RATE |= {"reason": "The whole interval lies within 0.01 of the paper's number."}
+OF_RATE |= {"sql": "SELECT model, value, ci_low, ci_high\nFROM layer_metrics\nWHERE statistic = 'rate'"}
 BULGE = {"says": "Anisotropy of decoders peaks in the middle layers.", "source": "Anonymous, §4.1", "kind": "shape"}
 BULGE |= {"verdict": "supported", **numbers(0.231, 0.154, 0.309), "holds_low": 0.0, "p": 0.002, "p_adjusted": 0.012}
 OF_BULGE = {"statistic": "middle third minus the higher outer third", "bound": "> 0", "tested": 4}

@@ -48,13 +48,12 @@ def static_rows(positions):
         for name in projections:
             point = {"projection": name, "part": "token", "point": i, "label": token, "x": x, "y": y}
             yield "projections", OF_WEIGHTS | point | {"z": None if name.startswith("tsne") else z}
-    extremes = (("token", "norm", ("smallest", "largest")), ("token–token", "cosine", ("least", "most")))
-    for what, measure, ends in extremes:
-        for end, among, rank in product(ends, ("text", "all"), range(1, 12)):
-            row = {"among": among, "what": what, "measure": measure, "end_of_scale": end, "rank": rank}
-            row |= {"other_id": rank, "other": TOKENS[rank]} if what == "token–token" else {}
-            row |= {"token_id": rank - 1, "token": TOKENS[rank - 1], "value": 0.9 - rank / 20}
-            yield "vocabulary_extremes", row | {"certain": rank != 11}
+    for end, among, rank in product(("smallest", "largest", "least", "most"), ("text", "all"), range(1, 12)):
+        row = {"among": among, "what": "token", "measure": "norm", "end_of_scale": end, "rank": rank}
+        if end in ("least", "most"):
+            row |= {"what": "token–token", "measure": "cosine", "other_id": rank, "other": TOKENS[rank]}
+        row |= {"token_id": rank - 1, "token": TOKENS[rank - 1], "value": 0.9 - rank / 20, "certain": rank != 11}
+        yield "vocabulary_extremes", row
     facts = [("positions", None, "learned" if positions else "none"), ("note 1", None, "A note on <b>positions</b>.")]
     facts += [("token vectors", float(len(TOKENS)), "8 dimensions"), ("norm of token: mean", 1.5, "n = 70")]
     facts += [("norm of token: standard deviation", 0.3, "n = 70")]

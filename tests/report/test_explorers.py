@@ -5,7 +5,6 @@ import re
 
 import pandas as pd
 import pytest
-import vl_convert
 from oracles.columns import unpack_column
 from report.made_up_journeys import HOSTILE, LONG
 from report.reading import queries_of, read
@@ -45,7 +44,7 @@ def chart_of(page, name):
     return next(drawn for drawn in page.charts if drawn.id == name)
 
 
-def test_every_chart_is_shown_and_passes_altairs_own_validation(pages, reports):
+def test_every_chart_is_shown(pages, reports):
     chapters = {"weights": ["distributions", "picture", "ends", "positions"]}
     chapters |= {"texts": ["groups", "pairs", "clouds", "probes"]}
     assert {name: list(page.chapters) for name, page in pages.items()} == chapters
@@ -55,9 +54,6 @@ def test_every_chart_is_shown_and_passes_altairs_own_validation(pages, reports):
         for drawn in page.charts:
             assert not drawn.error and (drawn.specs or drawn.chart.draw in ("points", "table"))
             assert f'id="figure-{drawn.id}"' in html and f'href="{drawn.csv}"' in html
-            for draw in drawn.chart.drawings.values():
-                spec = draw(drawn.frame.head(200), STYLES).properties(data={"values": []}).to_dict()
-                vl_convert.vegalite_to_vega(spec, vl_version="6.4")
 
 
 def test_a_part_is_a_model_at_a_checkpoint_with_every_place_in_order(pages):

@@ -68,7 +68,7 @@ def texts(path):
     return " ".join(" ".join(text.itertext()) for text in ET.parse(path).iter(f"{SVG}text"))
 
 
-def test_a_figure_is_as_wide_as_was_asked_for_in_every_format(narrow):
+def test_a_figure_is_as_wide_and_its_labels_are_as_high_as_was_asked_for_in_every_format(narrow, wide):
     figure = narrow / FIGURE
     root = ET.parse(figure).getroot()
     assert root.get("width") == "85mm"
@@ -81,9 +81,6 @@ def test_a_figure_is_as_wide_as_was_asked_for_in_every_format(narrow):
     per_metre = struct.unpack(">I", png[png.index(b"pHYs") + 4 :][:4])[0]
     assert width / per_metre == pytest.approx(0.085, abs=0.0003)  # what the file says of itself
     assert per_metre == pytest.approx(300 / 0.0254, abs=1)
-
-
-def test_labels_are_as_high_as_was_asked_for(narrow, wide):
     for folder, font, width in ((narrow, 7, 85), (wide, 8, 170)):
         root = ET.parse(folder / FIGURE).getroot()
         across = float(root.get("viewBox").split()[2])
@@ -92,14 +89,11 @@ def test_labels_are_as_high_as_was_asked_for(narrow, wide):
         assert 11 * width / across == pytest.approx(font * 25.4 / 72, rel=1e-4)
 
 
-def test_a_figure_says_everything(wide):
+def test_a_figure_says_everything_and_a_bare_one_leaves_its_words_to_latex(wide, narrow):
     words = texts(wide / FIGURE)
     assert re.search(r"Figure \d+\. Variance explained by the first principal component", words)
     parts = ("bert", "gpt2", "relative depth", "without attention sinks", "n = ", "Study whole, reporter", "embedding")
     assert not [part for part in parts if part not in words]
-
-
-def test_a_bare_figure_leaves_its_words_to_latex(narrow):
     words, tex = texts(narrow / FIGURE), read(narrow / "figures.tex")
     assert "Figure" not in words and "embedding" not in words and "bert" in words
     assert "variance explained by PC 1" in words, "the value axis has a title"

@@ -128,9 +128,6 @@ def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_sa
     first = overviews["pair"].sentences[0].text
     assert "bert" in first and "gpt2" in first and overviews["encoders"].difference == ""
     assert not overviews["empty"].rows and not overviews["empty"].sentences and not overviews["empty"].charts
-
-
-def test_losses_of_roles_are_not_compared(overviews):
     loss = row(overviews["pair"], "loss.lm")
     assert loss.note and loss is overviews["pair"].rows[-1]
     assert all(cells.difference is None for cells in loss.cells.values())

@@ -51,15 +51,12 @@ def test_no_findings_are_said_and_those_not_looked_for_are_not(written, tmp_path
     assert not (tmp_path / "made-up" / "data" / "findings.csv").exists()
 
 
-def test_answers_stand_on_the_page_with_their_rows(reports, whole, torn):
+def test_answers_stand_on_the_page_with_their_rows_and_sinks_with_the_rule(reports, whole, torn):
     assert "Which tokens are sinks?" in read(reports / "whole" / "tokens.html")
     assert whole.count("The first token of a text, whatever it is, is a sink in 40 of 40 texts: blocks 2–5") == 7
     places = [whole.index(words) for words in ("gpt2 on corpus-3", "<summary>1 more</summary>", "gpt2 on corpus-4")]
     assert places == sorted(places) and "ˋ&lt;script&gt;" in whole
     assert len(rows_of(read(reports / "whole" / "data" / "sink_answers.csv"))) == 10 and 'id="answer-' not in torn
-
-
-def test_sinks_are_listed_with_the_rule(whole):
     section = whole[whole.index('id="sinks"') :]
     for part in ("&lt;script&gt;alert(2)", "a token that is told apart", "The sink threshold"):
         assert part in section
@@ -82,15 +79,10 @@ def test_texts_are_shown_folded_and_inert(whole, written, tmp_path):
 def test_how_many_were_cut_stands_beside_the_corpus(written, tmp_path):
     models = [(name, "encoder", 2, 16, (None,)) for name in "mno"]
     store = fill(tmp_path / "results.duckdb", **SMALL | {"models": models})
-
-    def cut(**models):
-        for model, (texts, limit) in models.items():
-            key = {"study": "made-up", "model": model, "checkpoint": "final"}
-            store.put("models", tuple(key), key | {"max_tokens": limit})
-            cell = key | {"corpus": "nested", "metric": "motion"}
-            store.put("cells", tuple(cell), cell | {"cut_texts": texts, "inputs": '{"max_tokens": 256}'})
-        return re.findall("<td>([^<]* of 500 .*?)</td>", written())
-
-    assert cut(m=(50, None), n=(50, 512), o=(50, None)) == ["50 of 500 (10 %), at 256 tokens"]
-    cells = cut(m=(100, 128), n=(0, None), o=(0, None))
-    assert cells == ["m: 100 of 500 (20 %), at 128 tokens<small>n, o: none</small>"]
+    for model, cut, limit in (("m", 100, 128), ("n", 0, None), ("o", 50, None)):
+        key = {"study": "made-up", "model": model, "checkpoint": "final"}
+        store.put("models", tuple(key), key | {"max_tokens": limit})
+        cell = key | {"corpus": "nested", "metric": "motion"}
+        store.put("cells", tuple(cell), cell | {"cut_texts": cut, "inputs": '{"max_tokens": 256}'})
+    (said,) = re.findall("<td>([^<]* of 500 .*?)</td>", written())
+    assert text_of(said) == "m: 100 of 500 (20 %), at 128 tokens o: 50 of 500 (10 %), at 256 tokens n: none"

@@ -12,8 +12,8 @@ import pytest
 from report.made_up import HOSTILE, SMALL, fill, fill_explorers
 from report.reading import read, text_of, values_of
 
-from reporter.core.errors import ReporterError, UsageError
-from reporter.report.single_file import publish, write_single_file
+from reporter.core.errors import UsageError
+from reporter.report.single_file import publish
 
 PACKED = re.compile(r'<script type="text/plain" data-packed="([^"]+)">([A-Za-z0-9+/=]*)</script>')
 
@@ -64,14 +64,6 @@ def small(reports, tmp_path_factory):
     fill(folder / "results.duckdb", "small", **SMALL)
     fill_explorers(folder / "results.duckdb", "explored")
     return folder / "results.duckdb"
-
-
-def test_it_cannot_be_written_of_nothing_or_to_nowhere(small, tmp_path):
-    with pytest.raises(UsageError, match="no study 'mine'"):
-        write_single_file(small, "mine", tmp_path / "a.html")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ReporterError, match="cannot be written"):
-        write_single_file(small, "small", tmp_path / "file" / "a.html")
 
 
 def test_a_published_folder_has_what_its_pages_name_and_other_folders_are_left_as_they_are(small, tmp_path):
