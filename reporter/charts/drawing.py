@@ -307,8 +307,9 @@ def pack_column(column: pd.Series[Any]) -> dict[str, Any]:
     levels = list(dict.fromkeys(tidied))
     place = {level: code for code, level in enumerate(levels)}
     codes = np.array([place[value] for value in tidied], dtype=np.int64)[distinct]
+    plain = {"plain": [levels[code] for code in codes.tolist()]}
     if not len(codes) or len(levels) > max(1, len(codes) // 2):
-        return {"plain": [levels[code] for code in codes.tolist()]}
+        return plain
     starts = np.flatnonzero(np.append(True, np.diff(codes)))
     runs = np.stack([codes[starts], np.diff(starts, append=len(codes))], axis=1).ravel()
     # Characters of each form as JSON: what its numbers and texts take, and ", " between them.
@@ -319,12 +320,8 @@ def pack_column(column: pd.Series[Any]) -> dict[str, Any]:
         "codes": table + len('"codes": []}') + _characters(codes),
         "runs": table + len('"runs": []}') + _characters(runs) - 2,
     }
-    match min(sizes, key=sizes.__getitem__):
-        case "plain":
-            return {"plain": [levels[code] for code in codes.tolist()]}
-        case "codes":
-            return {"levels": levels, "codes": codes.tolist()}
-    return {"levels": levels, "runs": runs.tolist()}
+    form = min(sizes, key=sizes.__getitem__)
+    return plain if form == "plain" else {"levels": levels, form: (codes if form == "codes" else runs).tolist()}
 
 
 def _characters(numbers: Ints) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from reporter.core.files import read_note, write_note
-from reporter.models.model_folder import limit_of, text_config
+from reporter.models.model_folder import limit_of, text_config, width_of
 
 if TYPE_CHECKING:
     from reporter.forward.measure import Asked
@@ -90,7 +90,6 @@ OF_RECIPES = 1.1  # their tokenizers know the words of the texts that they are t
 ADDED = 2  # tokens that a tokenizer puts around a text
 _TRIED = 200  # texts that are tokenised to know how many tokens the others have
 _DEPTH = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-_WIDTH = ("hidden_size", "n_embd", "d_model", "dim")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
 
 
@@ -122,7 +121,7 @@ def size_of(checkpoint: Checkpoint) -> Size | None:
 def _size_of_folder(folder: Path) -> Size | None:
     """Return the size by the configuration and the headers of all weights."""
     config = text_config(folder)
-    depth, width = _first_number(config, _DEPTH), _first_number(config, _WIDTH)
+    depth, width = _first_number(config, _DEPTH), width_of(folder)
     files = sorted(folder.glob("*.safetensors"))
     if not depth or not width or not files:
         return None
