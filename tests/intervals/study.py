@@ -23,23 +23,18 @@ drawn anew as well. For each statistic, layer and view it prints
 Subsets of m out of N texts vary less than corpora of m fresh texts, by √(1 − m/N): deviations are divided by it.
 
 The head of a language model is not read, nor what happens inside a block, so ``loss``, ``lens``, ``journey`` and
-``contributions`` are left out; their intervals are made as those of ``motion`` are. Where layers are left out, what
-goes from layer to layer goes from one chosen layer to the next. Floors are those of 1000 tokens, since nothing is asked
-about them here.
+``contributions`` are left out; their intervals are made as those of ``motion`` are. All layers are measured; of pairs
+of layers those are counted of which both are chosen. Floors are those of 1000 tokens, since nothing is asked about them
+here.
 """
 
 import argparse
-import csv
 import json
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -50,54 +45,21 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles`` and
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.families import loaded
 
-from reporter.forward.batch import HiddenBatch, LayerStates
 from reporter.forward.measure import Settings, measure, tokenised
-from reporter.forward.observable import Observable, Setting
+from reporter.forward.observable import Setting
 from reporter.forward.observed import KINDS, Observed
 from reporter.forward.type_moments import FEWEST_OCCURRENCES
 from reporter.forward.type_sample import count_types
 from reporter.geometry import noise
 from reporter.metrics import _coverage
 from reporter.metrics._coverage import Coverage, full_name
-from reporter.metrics.base import Difference, Metric, PairValue, Value, catalogue
+from reporter.metrics.base import Difference, PairValue, Value, catalogue
 from reporter.models.places import Layout
 
-Key = tuple[str, str, str]  # statistic, view, layer
+KEY = ["statistic", "view", "layer"]
+NUMBERS = [*KEY, "draw", "size", "value", "low", "high"]
+"""Columns of what is measured: a number of each subset, by its size; NaN where there is none, or no interval."""
 SIZES = (0.5, 1, 2, 4)  # of a subset
-
-
-@dataclass
-class Series:
-    """One statistic over the subsets: its values by size of the subset, NaN where there is none, and its intervals."""
-
-    values: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
-    intervals: list[tuple[float, float]] = field(default_factory=list)
-
-
-class AtLayers:
-    """Shows an observable some layers of each batch, as if the model had no others."""
-
-    def __init__(self, observable: Observable, layers: Sequence[int], layout: Layout) -> None:
-        self.observable, self.layers, self.layout = observable, list(layers), layout
-
-    def start(self, batch: HiddenBatch) -> None:
-        """Show a whole batch."""
-        of_layers = {name: getattr(batch, name)[self.layers] for name in ("norms", "known_norms", "peaks")}
-        batch = replace(batch, layout=self.layout, states=[batch.states[at] for at in self.layers], **of_layers)
-        self.observable.start(batch)
-        for layer in batch.layers():
-            self.observable.observe(layer)
-        self.observable.finish(batch)
-
-    def observe(self, layer: LayerStates) -> None:
-        """Do nothing: the batch was shown as a whole."""
-
-    def finish(self, batch: HiddenBatch) -> None:
-        """Do nothing."""
-
-    def settle(self) -> None:
-        """Let the observable settle."""
-        self.observable.settle()
 
 
 class Source:
@@ -106,75 +68,43 @@ class Source:
     Args:
         model: a loaded model, or one with its face.
         texts: with the face of ``reporter.texts.Texts``.
-        layers: which of 0..L, at least two; None: the first, the middle one and the last. They count as 0, 1, 2, …
+        layers: which of 0..L are counted; None: the first, the middle one and the last.
         max_tokens: where texts are cut.
     """
 
-    def __init__(self, model: Any, texts: Sequence[str], layers: Sequence[int] | None, max_tokens: int) -> None:
+    def __init__(self, model, texts, layers, max_tokens):
         last = model.anatomy.layers
-        self.layers = tuple(sorted(set(layers or (0, last // 2, last))))
-        if self.layers[0] < 0 or self.layers[-1] > last or len(self.layers) < 2:
-            raise ValueError(f"layers {list(self.layers)}: name at least two of 0 to {last}")
+        self.layers = set(layers or (0, last // 2, last))
+        if not self.layers <= set(range(last + 1)):
+            raise ValueError(f"layers {sorted(self.layers)}: name some of 0 to {last}")
         self.model, self.texts, self.max_tokens = model, texts, max_tokens
-        self.layout = Layout(len(self.layers) - 1, model.anatomy.width)
+        self.layout = Layout.of(model.anatomy, ())
 
-    def observables(self, chosen: Sequence[int], sizes: Mapping[str, int], seed: int) -> dict[str, Observable]:
+    def observables(self, chosen, sizes, seed):
         """Return observables that have seen the chosen texts; ``sizes`` says how much each bounded one must keep."""
-        texts, anatomy = FakeTexts(self.texts[i] for i in chosen), self.model.anatomy
+        texts = FakeTexts(self.texts[i] for i in chosen)
         corpus = tokenised(self.model, texts, self.max_tokens)
-        counted = count_types(corpus, anatomy.vocabulary_size, seed)
+        counted = count_types(corpus, self.model.anatomy.vocabulary_size, seed)
         types, in_all = counted.at_least(FEWEST_OCCURRENCES), int(counted.counts.sum() + counted.added.sum())
-        found: dict[str, Observable] = {}
-        for name, size in sizes.items():
-            names = dict.fromkeys(types, "")
-            setting = Setting(self.layout, seed, len(texts), size, types, names, in_all, counted.splits)
-            found[name] = KINDS[name].empty(setting)
-        watchers = [AtLayers(one, self.layers, self.layout) for one in found.values()]
-        settings = Settings(4096, seed, "float32", Layout.of(anatomy, ()), counted.frequent)
-        for _ in measure(self.model, corpus, watchers, settings):
-            pass
+        of_types = types, dict.fromkeys(types, ""), in_all, counted.splits
+        given = {name: Setting(self.layout, seed, len(texts), size, *of_types) for name, size in sizes.items()}
+        found = {name: KINDS[name].empty(setting) for name, setting in given.items()}
+        settings = Settings(4096, seed, "float32", self.layout, counted.frequent)
+        list(measure(self.model, corpus, [*found.values()], settings))
         return found
 
-
-class Row(NamedTuple):
-    """What is said of one statistic at one layer under one view.
-
-    Args:
-        statistic: its full name.
-        view: the view.
-        layer: the layer or layers.
-        mean: over the subsets.
-        sd: of a corpus of that many texts, corrected for the finite number of texts.
-        half: mean half-width of the interval; NaN where it has none.
-        covered: share of the subsets with an interval whose interval holds the mean; NaN where none has.
-        drift: change of the mean when the corpus doubles.
-        drift_error: its standard error over the subsets.
-        missing: subsets without a value.
-    """
-
-    statistic: str
-    view: str
-    layer: str
-    mean: float
-    sd: float
-    half: float
-    covered: float
-    drift: float
-    drift_error: float
-    missing: int
+    def place(self, value):
+        """Return the layer or layers of a value as text; None for what is no number or of layers not chosen."""
+        if isinstance(value, Value | Difference):
+            at = () if value.place is None else (value.place.layer,)
+        elif isinstance(value, PairValue) and value.layer_a < value.layer_b:
+            at = value.layer_a, value.layer_b
+        else:
+            return None
+        return "-".join(map(str, at)) if self.layers.issuperset(at) else None
 
 
-def study(
-    source: Source,
-    metrics: Sequence[Metric],
-    views: Sequence[str],
-    subset: int,
-    subsets: int,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    sizes: Sequence[float] = SIZES,
-    tick: Callable[[int], None] = lambda done: None,
-    base: Source | None = None,
-) -> list[Row]:
+def study(source, metrics, views, subset, subsets, options=None, sizes=SIZES, base=None):
     """Measure random subsets of the texts and say of each statistic whether its interval covers.
 
     Args:
@@ -185,33 +115,28 @@ def study(
         subsets: how many.
         options: of the metrics, by name.
         sizes: times ``subset``: the sizes of corpus that the drift is taken over; those that fit.
-        tick: called after each subset with how many are done.
         base: the model that this one was made from, for what compares the two.
     """
     set_up = [(metric, metric.options(**(options or {}).get(metric.name, {}))) for metric in metrics]
-    kept: dict[str, int] = {"moments": 0}  # views read their tokens there
+    kept = {"moments": 0}  # views read their tokens there
     for metric, own in set_up:
-        for name in metric.needs:
-            kept[name] = max(kept.get(name, 0), own.size_of(name))
-    known = [round(subset * size) for size in sizes if round(subset * size) <= len(source.texts) * 0.8]
-    found: dict[Key, Series] = defaultdict(Series)
-    rng, sides = np.random.default_rng(0), [source] if base is None else [source, base]
+        kept |= {name: max(kept.get(name, 0), own.size_of(name)) for name in metric.needs}
+    known = {subset, *(size for of in sizes if (size := round(subset * of)) <= len(source.texts) * 0.8)}
+    found, rng, sides = [], np.random.default_rng(0), [source] if base is None else [source, base]
     with floors_of_one_size():
         for draw in range(subsets):
             order = rng.permutation(len(source.texts)).tolist()
-            for size in {subset, *known} if draw < max(20, subsets // 4) else {subset}:
-                for key, value in _measured(sides, order[:size], set_up, kept, views, draw):
-                    found[key].values[size].append(np.nan if value.value is None else value.value)
-                    if size == subset:
-                        ends = (value.ci_low, value.ci_high)
-                        found[key].intervals.append((np.nan, np.nan) if None in ends else ends)
-            tick(draw + 1)
-    return [_row(key, series, subset, len(source.texts)) for key, series in found.items()]
+            for size in known if draw < max(20, subsets // 4) else {subset}:
+                for *key, value in _measured(sides, order[:size], set_up, kept, views, draw):
+                    found.append((*key, draw, size, value.value, value.ci_low, value.ci_high))
+            if draw % 20 == 19:
+                _tell(f"{draw + 1} of {subsets} subsets")
+    return judged(pd.DataFrame(found, columns=NUMBERS), subset, len(source.texts))
 
 
-def _measured(sides, chosen, set_up, kept, views, seed) -> Iterator[tuple[Key, Any]]:
+def _measured(sides, chosen, set_up, kept, views, seed):
     observables = [side.observables(chosen, kept, seed) for side in sides]
-    memos: list[dict[Any, Any]] = [{} for _ in sides]
+    memos = [{} for _ in sides]
     distinct = len({sides[0].texts[i] for i in chosen})
     for view in views:
         of_sides = zip(observables, sides, memos, strict=True)
@@ -221,54 +146,39 @@ def _measured(sides, chosen, set_up, kept, views, seed) -> Iterator[tuple[Key, A
             if base and metric.between is not None and "base" in metric.between.of:
                 results.append(metric.between.compare(seen, base if metric.between.own else base[0], options))
             for value in chain(*results):
-                where = _where(value, sides[0].layers)
+                where = sides[0].place(value)
                 if where is not None and not value.statistic.endswith("_floor"):
-                    yield (full_name(metric.name, value), view, where), value
+                    yield full_name(metric.name, value), view, where, value
 
 
-def _where(value: Any, layers: tuple[int, ...]) -> str | None:
-    """Return which layer or layers a value belongs to, in the model's own numbers; None for what is no number."""
-    if isinstance(value, Value | Difference):
-        return "" if value.place is None else str(layers[value.place.layer])
-    if isinstance(value, PairValue) and value.layer_a < value.layer_b:
-        return f"{layers[value.layer_a]}-{layers[value.layer_b]}"
-    return None
+def judged(numbers, subset, texts):
+    """Return a row for each statistic, view and layer.
+
+    Its columns: ``mean`` over the subsets; ``sd`` of a corpus of that many texts, corrected for the finite number of
+    texts; ``half``, mean half-width of the interval; ``covered``, share of the intervals that hold the mean; ``drift``
+    of the mean when the corpus doubles, and ``drift_error`` over the subsets; ``missing`` subsets without a value.
+    """
+    numbers = numbers.astype(dict.fromkeys(NUMBERS[-3:], float))
+    return pd.DataFrame([_row(key, of, subset, texts) for key, of in numbers.groupby(KEY, sort=False)])
 
 
-def _row(key: Key, series: Series, subset: int, texts: int) -> Row:
-    values, intervals = np.array(series.values[subset]), np.array(series.intervals)
-    defined = np.isfinite(values)
-    missing = int((~defined).sum())
-    if defined.sum() < 2:
-        return Row(*key, *[float("nan")] * 6, missing)
-    mean, finite = float(values[defined].mean()), np.sqrt(1 - subset / texts)
-    deviation = (values - mean) / finite
-    has = defined & np.isfinite(intervals[:, 0])
-    half = covered = float("nan")
-    if has.any():
-        low, high = intervals[has].T
-        half = float((high - low).mean() / 2)
-        # Rounding is no error: an interval of no width covers a number that never moves.
-        target, slack = values[has] - deviation[has], 1e-9 * abs(mean)
-        covered = float(((low - slack <= target) & (target <= high + slack)).mean())
-    return Row(*key, mean, float(deviation[defined].std(ddof=1)), half, covered, *_drift(series), missing)
-
-
-def _drift(series: Series) -> tuple[float, float]:
-    """Return the slope of the value over log2 of the number of texts, within each draw, and its standard error."""
-    draws = min(len(values) for values in series.values.values())
-    sizes = sorted(series.values)
-    y = np.array([series.values[size][:draws] for size in sizes])
-    y = y[:, np.isfinite(y).all(axis=0)]
-    if min(y.shape) < 2:
-        return float("nan"), float("nan")
-    x = np.log2(sizes) - np.mean(np.log2(sizes))
-    slopes = x @ y / (x @ x)  # the subsets of a draw lie in one another, so that most of their noise is shared
-    return float(slopes.mean()), float(slopes.std(ddof=1) / np.sqrt(len(slopes)))
+def _row(key, numbers, subset, texts):
+    own, finite = numbers[numbers["size"] == subset], np.sqrt(1 - subset / texts)
+    mean, has = own["value"].mean(), own.dropna()
+    # Rounding is no error: an interval of no width covers a number that never moves.
+    target, slack = has["value"] - (has["value"] - mean) / finite, 1e-9 * abs(mean)
+    inside = (has["low"] - slack <= target) & (target <= has["high"] + slack)
+    # The subsets of a draw lie in one another, so that most of their noise is shared.
+    draws = numbers.pivot(index="draw", columns="size", values="value").dropna()
+    x = np.log2(draws.columns.to_numpy(float))
+    slopes = draws @ (x - x.mean()) / np.square(x - x.mean()).sum()
+    of = {"mean": mean, "sd": own["value"].std() / finite, "half": (has["high"] - has["low"]).mean() / 2}
+    of |= {"covered": inside.mean(), "drift": slopes.mean(), "drift_error": slopes.std() / np.sqrt(len(slopes))}
+    return dict(zip(KEY, key, strict=True)) | of | {"missing": int(own["value"].isna().sum())}
 
 
 @contextmanager
-def floors_of_one_size() -> Iterator[None]:
+def floors_of_one_size():
     """Draw each floor once, for 1000 tokens: drawing them for each subset would take most of the time."""
     with ExitStack() as until_the_end:
         for name in ("eigenvalues", "top_variance_share", "mean_cosine", "pair_cosine", "step_angle"):
@@ -277,50 +187,44 @@ def floors_of_one_size() -> Iterator[None]:
         yield
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows):
     """Return every row as text."""
-    return pd.DataFrame(rows).to_string(index=False, float_format="{:.4g}".format, na_rep="")
+    return rows.to_string(index=False, float_format="{:.4g}".format, na_rep="")
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows):
     """Return a line for each statistic: over its layers and views, the least and the most."""
-    of = pd.DataFrame(moving(rows))
+    of = moving(rows)
     of = of.assign(half_to_sd=of["half"] / (1.96 * of["sd"]), drift_in_sd=of["drift"] / of["sd"])
     whole = {"covered": ["mean", "min", "max"], "half_to_sd": "median", "drift_in_sd": ["min", "max"]}
     return of.groupby("statistic", sort=False).agg(whole).to_string(float_format="{:.3f}".format, na_rep="")
 
 
-def moving(rows: Sequence[Row]) -> list[Row]:
+def moving(rows):
     """Return those of numbers that move: the others have nothing to cover."""
-    return [row for row in rows if row.sd > 1e-9 * abs(row.mean)]
+    return rows[rows["sd"] > 1e-9 * rows["mean"].abs()]
 
 
-def counted(rows: Sequence[Row], texts: int, name: str, subsets: int) -> list[Coverage]:
+def counted(rows, texts, name, subsets):
     """Return a line of the file for each statistic that has an interval and is no constant."""
-    covered: dict[str, list[float]] = defaultdict(list)
-    for row in moving(rows):
-        if np.isfinite(row.covered):
-            covered[row.statistic].append(row.covered)
-    below = {statistic: sum(one < _coverage.LEAST_IN_LAYER for one in of) for statistic, of in covered.items()}
-    numbers = {statistic: (len(of), below[statistic], round(sum(of) / len(of), 3)) for statistic, of in covered.items()}
-    return [Coverage(statistic, texts, name, subsets, *of) for statistic, of in numbers.items()]
+    covered = moving(rows).dropna(subset="covered").groupby("statistic", sort=False)["covered"]
+    below, mean = covered.agg(lambda of: (of < _coverage.LEAST_IN_LAYER).sum()), covered.mean().round(3)
+    return [Coverage(one, texts, name, subsets, len(of), int(below[one]), float(mean[one])) for one, of in covered]
 
 
-def write(path: Path, lines: Sequence[Coverage]) -> None:
+def write(path, lines):
     """Put lines into the file; those of the same statistic, texts and input are replaced."""
-    kept = {line[:3]: line for line in (*_coverage.read(path), *lines)} if path.exists() else {x[:3]: x for x in lines}
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Coverage._fields)
-        writer.writerows(kept[key] for key in sorted(kept))
+    kept = {line[:3]: line for line in (*(_coverage.read(path) if path.exists() else ()), *lines)}
+    rows = pd.DataFrame([kept[key] for key in sorted(kept)], columns=Coverage._fields)
+    rows.to_csv(path, index=False, lineterminator="\n")
 
 
-def made_up(count: int) -> FakeTexts:
+def made_up(count):
     """Return distinct texts of 4 to 40 words of the tiny model."""
     return FakeTexts(list(dict.fromkeys(made_up_texts(2 * count, longest=40, shortest=4)))[:count])
 
 
-def read_texts(path: Path, unit: str, most: int, min_words: int) -> FakeTexts:
+def read_texts(path, unit, most, min_words):
     """Return distinct texts of a file in random order: its lines, or what blank lines separate."""
     whole = path.read_text(encoding="utf-8")
     parts = whole.splitlines() if unit == "line" else whole.split("\n\n")
@@ -329,7 +233,7 @@ def read_texts(path: Path, unit: str, most: int, min_words: int) -> FakeTexts:
     return FakeTexts(texts[:most])
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments=None):
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, help="a folder in the transformers format; none: a tiny random model")
@@ -346,13 +250,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--options", type=json.loads, default={}, help="JSON: options by metric")
     parser.add_argument("--views", default="words,no-sinks")
     parser.add_argument("--role", choices=("encoder", "decoder"), default="encoder", help="of the tiny random model")
-    parser.add_argument(
-        "--write", metavar="INPUT", help="put coverage at each size into the file that ships, so called"
-    )
+    parser.add_argument("--write", metavar="INPUT", help="put coverage at each size into the file, under this name")
     parser.add_argument("--sizes", default="10,20,50,100", help="with --write: texts of a subset")
     parser.add_argument("--no-drift", action="store_true", help="measure subsets of one size alone")
     asked = parser.parse_args(arguments)
-    known = {name: m for name, m in catalogue().items() if not any(_reads_more(need) for need in m.needs)}
+    more = {name for name, kind in KINDS.items() if kind.reads_head or kind.reads_vocabulary or kind.reads_inside}
+    known = {name: metric for name, metric in catalogue().items() if more.isdisjoint(metric.needs)}
     alone = [name for name, metric in known.items() if not metric.compares_only]
     wanted = alone if asked.metrics == "all" else asked.metrics.split(",")
     if unknown := [name for name in wanted if name not in known]:
@@ -380,20 +283,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _tell(f"{size} texts are counted")
         return
 
-    def tick(done: int) -> None:
-        if done % 20 == 0:
-            _tell(f"{done} of {asked.subsets} subsets")
-
     compared = (1,) if asked.no_drift else SIZES
-    rows = study(source, chosen, views, asked.subset, asked.subsets, asked.options, compared, tick, base)
+    rows = study(source, chosen, views, asked.subset, asked.subsets, asked.options, compared, base)
     print(f"{asked.subsets} subsets of {asked.subset} of {len(texts)} texts\n\n{table(rows)}\n\n{summary(rows)}")
 
 
-def _reads_more(name: str) -> bool:
-    return KINDS[name].reads_head or KINDS[name].reads_vocabulary or KINDS[name].reads_inside
-
-
-def _tell(line: str) -> None:
+def _tell(line):
     print(line, file=sys.stderr, flush=True)
 
 

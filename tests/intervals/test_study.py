@@ -1,8 +1,9 @@
 """The coverage study itself: coverage and drift are told where they are known, and its command prints its tables."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from intervals.study import Series, Source, _row, main, study, summary, table
+from intervals.study import NUMBERS, Source, judged, main, study, summary, table
 from oracles.fake_model import FakeModel, made_up_texts
 
 from reporter.geometry import noise
@@ -12,30 +13,30 @@ from reporter.metrics.base import catalogue
 
 def test_a_model_beside_its_base():
     texts = made_up_texts(60, shortest=4)
-    sides = [Source(FakeModel(seed=seed), texts, (0, 3), 256) for seed in (0, 1)]
-    rows = study(sides[0], [catalogue()["change"]], ("words",), 20, 4, sizes=(1,), base=sides[1])
-    found = {row[:3]: row for row in rows}
-    assert found["change.distance", "words", "3"].mean > 0.1 and found["change.moved", "words", "3"].mean == 1
-    assert np.isfinite(found["change.distance", "words", "3"].covered)
+    source, base = (Source(FakeModel(seed=seed), texts, (0, 3), 256) for seed in (0, 1))
+    rows = study(source, [catalogue()["change"]], ("words",), 20, 4, sizes=(1,), base=base)
+    found = rows[rows["layer"] == "3"].set_index("statistic")
+    assert found["mean"]["change.distance"] > 0.1 and found["mean"]["change.moved"] == 1
+    assert np.isfinite(found["covered"]["change.distance"])
 
 
 def test_coverage_and_drift_where_they_are_known():
     """Means of 100 numbers: ± 1.96 sd covers 95 %, ± 1 sd covers 68 %; half of the population drawn varies less."""
     rng = np.random.default_rng(0)
     population = rng.standard_normal(200) + 3
+    error = population.std() / 10
     for half, covered in ((1.96, 0.95), (1.0, 0.683)):
-        series = Series()
-        for _ in range(3000):
+        numbers = []
+        for draw in range(3000):
             order = rng.permutation(200)
             for size in (50, 100):
-                series.values[size].append(population[order[:size]].mean() + np.log2(size))
-            value = series.values[100][-1]
-            series.intervals.append((value - half * population.std() / 10, value + half * population.std() / 10))
-        row = _row(("mean", "words", "0"), series, 100, 200)
-        assert row.covered == pytest.approx(covered, abs=0.02)
-        assert row.sd == pytest.approx(population.std() / 10, rel=0.05)
+                value = population[order[:size]].mean() + np.log2(size)
+                numbers.append(("mean", "words", "0", draw, size, value, value - half * error, value + half * error))
+        rows = judged(pd.DataFrame(numbers, columns=NUMBERS), 100, 200)
+        (row,) = rows.itertuples()
+        assert row.covered == pytest.approx(covered, abs=0.02) and row.sd == pytest.approx(error, rel=0.05)
         assert row.drift == pytest.approx(1, abs=4 * row.drift_error) and row.drift_error < 0.01
-        assert f"{row.covered:.4g}" in table([row]) and f"{row.covered:.3f}" in summary([row])
+        assert f"{row.covered:.4g}" in table(rows) and f"{row.covered:.3f}" in summary(rows)
 
 
 def test_the_command_prints_its_tables_and_writes_what_it_counted(capsys, monkeypatch, tmp_path):
