@@ -5,6 +5,7 @@ import shutil
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -160,46 +161,26 @@ def observe(monkeypatch):
     from reporter.models.places import Layout
 
     def run(
-        model,
-        texts,
-        *,
-        batch_tokens=512,
-        shard_characters=None,
-        sample=100_000,
-        seed=0,
-        max_tokens=256,
-        names=tuple(KINDS),
-        observables=None,
-        first_shard=0,
-        shards=None,
-        sites=("final",),
-    ):
+        model, texts, *, batch_tokens=512, shard_characters=10**9, sample=100_000, seed=0, names=tuple(KINDS),
+        observables=None, first_shard=0, shards=None, sites=("final",), max_tokens=256,
+    ):  # fmt: skip
         """Measure ``shards`` shards (None: all) from ``first_shard`` on into ``observables`` or fresh ones."""
-        monkeypatch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", shard_characters or 10**9)
+        monkeypatch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", shard_characters)
         layout = Layout.of(model.anatomy, sites)
         corpus = tokenised(model, texts, max_tokens)
         counted = count_types(corpus, model.anatomy.vocabulary_size, seed)
         if observables is None:
-            types = counted.at_least(5)
-            tokens_in_all = int(counted.counts.sum() + counted.added.sum())
-            setting = Setting(
-                layout, seed, len(texts), sample, types, {i: f"t{i}" for i in types}, tokens_in_all, counted.splits
-            )
+            types, tokens_in_all = counted.at_least(5), int(counted.counts.sum() + counted.added.sum())
+            labels = {i: f"t{i}" for i in types}
+            setting = Setting(layout, seed, len(texts), sample, types, labels, tokens_in_all, counted.splits)
             observables = {name: KINDS[name].empty(setting) for name in names}
-        counts = Counts()
-        settings = Settings(batch_tokens, seed, "float32", layout, counted.frequent)
+        more = {"contributions": isinstance(model, FakeModel) or not getattr(model, "contributions_problem", "unknown")}
         if isinstance(model, FakeModel):
-            settings = replace(settings, readout=Readout(model, FakeHead(model)), losses=True, contributions=True)
-            settings = replace(settings, vocabulary=fake_vocabulary(model))
-        elif not getattr(model, "contributions_problem", "unknown"):
-            settings = replace(settings, contributions=True)
+            more |= {"readout": Readout(model, FakeHead(model)), "losses": True, "vocabulary": fake_vocabulary(model)}
+        settings = Settings(batch_tokens, seed, "float32", layout, counted.frequent, **more)
         corpus = replace(corpus, shards=corpus.shards[first_shard:])
         steps = measure(model, corpus, list(observables.values()), settings)
-        for done, (_, more) in enumerate(steps, 1):
-            counts = counts + more
-            if done == shards:
-                break
-        return observables, counts
+        return observables, sum((counts for _, counts in islice(steps, shards)), Counts())
 
     return run
 
@@ -217,23 +198,20 @@ def values():
         seen = Observed(observables, observables["moments"].layout, texts, view, seed)
         found = {}
         for name, metric in catalogue().items():
-            if metrics is None or name in metrics:
-                for value in metric.compute(seen, metric.options(**options.get(name, SMALL.get(name, {})))):
-                    if not isinstance(value, Value):
-                        continue
-                    place = value.place
-                    where = None if place is None else place.layer if place in seen.path else str(place)
-                    key = (f"{name}.{value.statistic}", where)
-                    assert key not in found, f"{key} is yielded twice"
-                    numbers = [value.value, value.ci_low, value.ci_high]
-                    assert all(type(x) is float and np.isfinite(x) for x in numbers if x is not None), value
-                    assert value.value is not None or value.reason, value
-                    assert value.ci_low is None or not value.reason, value  # of a value: why it has no interval
-                    assert type(value.n) is int, value
-                    assert (value.ci_low is None) == (value.ci_high is None), value
-                    if value.ci_low is not None:
-                        assert value.value is not None and value.ci_low <= value.ci_high, value
-                    found[key] = value
+            if metrics is not None and name not in metrics:
+                continue
+            computed = metric.compute(seen, metric.options(**options.get(name, SMALL.get(name, {}))))
+            for value in (row for row in computed if isinstance(row, Value)):
+                place, numbers = value.place, [value.value, value.ci_low, value.ci_high]
+                where = None if place is None else place.layer if place in seen.path else str(place)
+                key = (f"{name}.{value.statistic}", where)
+                assert key not in found, f"{key} is yielded twice"
+                assert all(type(x) is float and np.isfinite(x) for x in numbers if x is not None), value
+                assert type(value.n) is int and (value.value is not None or value.reason), value
+                assert (value.ci_low is None) == (value.ci_high is None), value
+                if value.ci_low is not None:  # a reason says why there is none, also of a value
+                    assert not value.reason and value.value is not None and value.ci_low <= value.ci_high, value
+                found[key] = value
         return found
 
     return run

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from oracles.damages import damaged
@@ -17,16 +16,14 @@ TOY = """
 study: toy
 models:
   toy: {recipe: {architecture: gpt2, layers: 4, width: 16, heads: 2, train_on: texts, steps: 20, batch: 8}}
-corpora:
-  texts: {generate: grammar, texts: 200, words: [8, 30]}
+corpora: {texts: {generate: grammar, texts: 200, words: [8, 30]}}
 metrics: [motion]
 views: [words]
 """
 PLAIN = """
 study: plain
 models: {m: {path: trusted}}
-corpora:
-  texts: {generate: grammar, texts: 40, words: [8, 30]}
+corpora: {texts: {generate: grammar, texts: 40, words: [8, 30]}}
 metrics: [motion, anisotropy, spectrum, convergence, loss]
 views: [words]
 run: {precision: float32}
@@ -34,8 +31,8 @@ run: {precision: float32}
 
 
 @pytest.fixture(scope="module")
-def trusted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a small trained decoder."""
+def trusted(tmp_path_factory):
+    """The folder of a small trained decoder."""
     folder = tmp_path_factory.mktemp("trusted")
     (folder / "toy.yaml").write_text(TOY, "utf-8")
     call("run", folder / "toy.yaml", "--out", folder / "results")
@@ -43,8 +40,8 @@ def trusted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def frozen(trusted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the frozen guard of it."""
+def frozen(trusted, tmp_path_factory):
+    """The frozen guard of it."""
     folder = tmp_path_factory.mktemp("measured")
     (folder / "trusted").symlink_to(trusted)
     (folder / "plain.yaml").write_text(PLAIN, "utf-8")
@@ -54,17 +51,15 @@ def frozen(trusted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "guard.yaml"
 
 
-def call(*arguments: object, code: int = 0) -> str:
-    """Return what a command prints that ends with this code and writes no report."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.runs.runner._report", lambda *_: ())
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+def call(*arguments, code=0):
+    """Return what a command prints that ends with this code."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == code, result.output
     return result.stdout
 
 
 @pytest.mark.parametrize("damage", ["nothing", "dropped", "swapped"])
-def test_the_guard_study_catches_a_damage_and_names_its_block(trusted: Path, damage: str, tmp_path: Path) -> None:
+def test_the_guard_study_catches_a_damage_and_names_its_block(trusted, damage, tmp_path):
     (tmp_path / "trusted").symlink_to(trusted)
     damaged(trusted, tmp_path / "candidate", damage, BLOCK)
     study, out = tmp_path / "guard.yaml", ("--out", tmp_path / "results")
@@ -81,15 +76,12 @@ def test_the_guard_study_catches_a_damage_and_names_its_block(trusted: Path, dam
 
 
 @pytest.mark.parametrize("damage", ["nothing", "int8"])
-def test_a_frozen_guard_catches_a_damage_and_names_its_block(
-    trusted: Path, frozen: Path, damage: str, tmp_path: Path
-) -> None:
+def test_a_frozen_guard_catches_a_damage_and_names_its_block(trusted, frozen, damage, tmp_path):
     damaged(trusted, tmp_path / "candidate", damage, BLOCK)
     # A folder of its own: the cache of the first run would answer for an undamaged copy.
     changes = (f"models.m.path={tmp_path / 'candidate'}", "run.batch_tokens=300", "run.threads=1")
-    settings = [part for change in changes for part in ("--set", change)]
-    code = 0 if damage == "nothing" else 3
-    call("run", frozen, "--strict", "--offline", *settings, "--out", tmp_path / "new", code=code)
+    settings = [part for change in changes for part in ("--set", change)] + ["--out", tmp_path / "new"]
+    call("run", frozen, "--strict", "--offline", *settings, code=0 if damage == "nothing" else 3)
     claims = Store(tmp_path / "new" / "results.duckdb").records("FROM claims WHERE study = 'plain-frozen'")
     assert len(claims) >= 4
     notes = [note for row in claims for note in json.loads(row["detail"]).get("notes", ())]

@@ -1,21 +1,17 @@
 """The studies on hub models: what they say without any model, and that they run unchanged on models of those names."""
 
-from __future__ import annotations
-
 import io
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from oracles.tiny_hub import fill, words_of
-from studies.conftest import STUDIES
+from studies.conftest import STUDIES, read
+from texts.test_hub_dataset import Rows
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
 from reporter.core.progress import Progress
 from reporter.runs.runner import run_studies
 from reporter.runs.studies import read_study
-from reporter.spec import StudyFile
 from reporter.spec.models import HubModel
 from reporter.store import Store
 from reporter.texts.sources import stored as dataset
@@ -25,42 +21,18 @@ NOTHING_TO_READ = {"gpt2-dimension", "gpt2-position", "gpt2-not-first"}
 """Claims about massive activations one by one, of which random weights have none."""
 
 
-class Paragraphs:
-    """A dataset of a column of texts and perhaps one of labels, as far as a corpus reads it."""
-
-    def __init__(self, spec: dataset.DatasetCorpus, texts: list[str]) -> None:
-        labels = [f"class {i % 2}" for i in range(len(texts))]
-        self._columns = {spec.column: texts} | ({spec.label: labels} if spec.label else {})
-        self.column_names, self._rows = list(self._columns), len(texts)
-        self.features = dict.fromkeys(self._columns)
-
-    def select_columns(self, columns: list[str]) -> Paragraphs:
-        assert columns == self.column_names
-        return self
-
-    def iter(self, batch_size: int) -> Iterator[dict[str, list[str]]]:
-        return (self[start : start + batch_size] for start in range(0, self._rows, batch_size))
-
-    def __len__(self) -> int:
-        return self._rows
-
-    def __getitem__(self, rows: slice) -> dict[str, list[str]]:
-        return {name: values[rows] for name, values in self._columns.items()}
-
-
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of an empty local hub cache; whoever reaches for the network fails."""
+def hub(tmp_path, monkeypatch):
+    """The folder of an empty local hub cache; whoever reaches for the network fails."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.HfApi", lambda: pytest.fail("the hub was asked"))
     return tmp_path / "hub"
 
 
 @pytest.mark.usefixtures("hub")
-def test_an_offline_plan_names_each_missing_model_in_one_line(read: Callable[[str], StudyFile], tmp_path: Path) -> None:
-    study = read("luisto-2024").study
-    study_file, out = STUDIES / "luisto-2024.yaml", tmp_path / "results"
-    result = CliRunner().invoke(app, ["plan", str(study_file), "--offline", "--out", str(out)])
+def test_an_offline_plan_names_each_missing_model_in_one_line(tmp_path):
+    study, called = read("luisto-2024").study, ["plan", str(STUDIES / "luisto-2024.yaml"), "--offline", "--out"]
+    result = CliRunner().invoke(app, [*called, str(tmp_path / "results")])
     lines = result.stdout.splitlines()
     assert result.exit_code == 1 and "Traceback" not in result.output
     for model in study.models:
@@ -69,27 +41,18 @@ def test_an_offline_plan_names_each_missing_model_in_one_line(read: Callable[[st
     assert len(lines) <= len(study.models) + len(study.corpora) + 2
 
 
-NIGHTLY = [
-    "sinks-and-valleys",
-    "layer-by-layer",
-    "known/effective-rank",
-    "known/ethayarajh-2019",
-    "known/layer-by-layer",
-]
+NIGHTLY = ("sinks-and-valleys", "layer-by-layer")
+NIGHTLY += ("known/effective-rank", "known/ethayarajh-2019", "known/layer-by-layer")
+RUN = ["token-journeys", "known/massive-activations", "known/shortgpt"]
+RUN += [pytest.param(name, marks=pytest.mark.nightly) for name in NIGHTLY]
 
 
-@pytest.mark.usefixtures("no_report")
-@pytest.mark.parametrize(
-    "name",
-    ["token-journeys", "known/massive-activations", "known/shortgpt"]
-    + [pytest.param(name, marks=pytest.mark.nightly) for name in NIGHTLY],
-)
-def test_a_study_on_hub_models_runs_on_tiny_ones_of_the_same_names(
-    name: str, hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("name", RUN)
+def test_a_study_on_hub_models_runs_on_tiny_ones_of_the_same_names(name, hub, tmp_path, monkeypatch):
     """Each claim is tested, so that the numbers that it names exist; its verdict is about random weights."""
     paragraphs = [" ".join(record.text for record in grammar_texts(9, (6, 9), seed)) for seed in range(24)]
-    monkeypatch.setattr(dataset, "_load", lambda spec, folder, offline: Paragraphs(spec, paragraphs))
+    labels = [f"class {i % 2}" for i in range(len(paragraphs))]
+    monkeypatch.setattr(dataset, "_load", lambda spec, *_: Rows({spec.label: labels, spec.column: paragraphs}))
     file = read_study(STUDIES / f"{name}.yaml", ["corpora.sentences.limit=6"] if name == "token-journeys" else [])
     journeys = [text for journey in file.study.sections["journeys"].values() for text in journey.all_texts]
     fill(hub, file.study.models.values(), tmp_path / "built", words_of([*paragraphs, *journeys]))

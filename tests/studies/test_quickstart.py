@@ -1,10 +1,9 @@
 """The quickstart's guided reading: its exercises change one line each, and its questions have answers."""
 
 import re
-from pathlib import Path
 
 import pytest
-from studies.conftest import STUDIES
+from studies.conftest import STUDIES, read
 
 from reporter.runs.runner import run_studies
 from reporter.runs.studies import offer
@@ -27,9 +26,9 @@ SMALLER = (
 )
 
 
-@pytest.mark.usefixtures("every_interval", "no_report")
-def test_each_exercise_changes_one_line_and_all_questions_have_answers(tmp_path: Path) -> None:
-    shipped, whole, combined = load_study(STUDIES / "quickstart.yaml", offer()).study, tmp_path / "whole.yaml", STUDY
+@pytest.mark.usefixtures("every_interval")
+def test_each_exercise_changes_one_line_and_all_questions_have_answers(tmp_path):
+    shipped, whole, combined = read("quickstart").study, tmp_path / "whole.yaml", STUDY
     answers = re.findall(r"^(\d)\. ", GUIDE.partition("## Answers")[2], re.MULTILINE)
     assert [number for number, *_ in EXERCISES] == answers == ["1", "2", "3", "4", "5"]
     for _, old, new, _ in EXERCISES:
