@@ -38,12 +38,10 @@ def fill(place, empty, numbers=(), study="s", spec=SPEC, model=None, options="{}
     return place
 
 
-@pytest.fixture(scope="module")
-def few_tables():
+@pytest.fixture
+def few_tables(monkeypatch):
     """Compare profiles and eigenvalues alone: reading a hundred empty tables takes most of a comparison."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.app.diff.numbers.tables", lambda: {"spectra": find_table("spectra")})
-        yield
+    monkeypatch.setattr("reporter.app.diff.numbers.tables", lambda: {"spectra": find_table("spectra")})
 
 
 @pytest.fixture
@@ -62,17 +60,15 @@ def insert(folder, *rows, study="s"):
     with duckdb.connect(str(folder / "results.duckdb")) as connection:
         connection.begin()
         for table, values in rows:
-            values = {"study": study} | values
-            names = ", ".join(f'"{name}"' for name in values)
-            marks = ", ".join("?" * len(values))
-            connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(values.values()))
+            row = {"study": study} | values
+            names = ", ".join(f'"{name}"' for name in row)
+            connection.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", [*row.values()])
         connection.commit()
 
 
 def alter(folder, *statements):
     with duckdb.connect(str(folder / "results.duckdb")) as connection:
-        for statement in statements:
-            connection.execute(statement)
+        connection.execute("; ".join(statements))
 
 
 def compared(old, new):

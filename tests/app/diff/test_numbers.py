@@ -132,10 +132,8 @@ def test_what_has_a_rank_is_compared_by_what_it_is(found):
     """A finding is the same one at another rank; one that only one side has is not compared with another one."""
     rows = {(row["change"], row["metric"], row["statistic"]) for row in changed(found, "findings", "sink_answers")}
     assert {row for row in rows if row[1] == "findings" or "texts" in row[2]} == {
-        ("only in A", "findings", "value of m.x, extremes"),
-        ("only in B", "findings", "value of m.z, extremes"),
-        ("only in A", "sink_answers", "texts of token <x>"),
-        ("only in B", "sink_answers", "texts of token <z>"),
+        *((f"only in {side}", "findings", f"value of m.{name}, extremes") for side, name in ("Ax", "Bz")),
+        *((f"only in {side}", "sink_answers", f"texts of token <{name}>") for side, name in ("Ax", "Bz")),
     }
 
 

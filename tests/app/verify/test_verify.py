@@ -10,24 +10,115 @@ import pytest
 from oracles.families import build_family
 from typer.testing import CliRunner
 
+import reporter
 from reporter.app.cli import app
+from reporter.app.verify.cells import Asked
 from reporter.app.verify.deviations import Stored, compare
 from reporter.app.verify.reading import Found, never_a_word, splitmix64
+from reporter.app.verify.verification import verify
 from reporter.core.errors import UsageError
 from reporter.metrics.base import catalogue
 from reporter.models.load import LoadedModel
+from reporter.texts.sources.generated import grammar_texts
 from reporter.texts.tokens import ids_without_words
 
+STUDY = """
+study: tiny
+models:
+  enc: {recipe: {architecture: bert, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4, context: 16}}
+  dec: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4, context: 16}}
+corpora:
+  nested: {file: texts.txt}
+metrics: [all, loss, lens, linearity, journey, {local_dimension: {sample: 300, centres: 20, neighbours: 16}},
+          {anisotropy: {sample: 64, batches: 2}}, {entropy: {texts: 20}}, {contextuality: {types: 6}},
+          {information_imbalance: {sample: 200}}, {intrinsic_dimension: {sample: 48, batches: 2, discard: 0.3}}]
+sinks: {factor: 1.05, dominance: 0.3}  # low, so that untrained models have some
+run: {precision: float32}
+"""
+BASED = """
+study: tiny
+models:
+  dec: {recipe: {architecture: gpt2, layers: 2, width: 8, heads: 2, train_on: nested, steps: 2, batch: 4, context: 16}}
+  tuned: {recipe: {from: dec, train_on: nested, steps: 3, learning_rate: 0.001}}
+  again: {recipe: {from: dec, train_on: nested, steps: 3, learning_rate: 0.001, seed: 1}}
+  other: {recipe: {architecture: gpt2, layers: 1, width: 8, heads: 2, train_on: few, steps: 2, batch: 4, context: 16},
+          base: dec}  # of another depth, and with another tokenizer
+corpora:
+  nested: {file: texts.txt}
+  few: {generate: random-words, texts: 30, words: [4, 6]}
+metrics: [motion, {change: {sample: 400}}, divergence]
+partners:
+  found: {file: pairs.tsv, column: text, partner: partner}
+  graded: {file: pairs.tsv, column: text, partner: partner, score: score}
+views: [words, no-sinks]
+run: {precision: float32}
+"""
 TEXTS = ("The cat runs in town", "birds sing")
 
 
-def test_a_finished_study_agrees(finished, again):
+@pytest.fixture(scope="module")
+def run(bare_runs):
+    """Return a function that runs the study ``tiny.yaml`` of a folder."""
+
+    def compute(folder):
+        with bare_runs():
+            assert set(reporter.run(folder / "tiny.yaml", folder / "results").cells["status"]) == {"done"}
+        return folder
+
+    return compute
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, run):
+    """Return a function that runs a study of generated texts, four of them twice, and one with special strings."""
+
+    def make(study, texts):
+        folder = tmp_path_factory.mktemp("study")
+        lines = [record.text for record in grammar_texts(texts, (5, 20), 0)]
+        lines[2] = lines[2].replace(" ", " [SEP] <|endoftext|> ", 1)
+        (folder / "texts.txt").write_text("\n".join([*lines, *lines[:4]]), "utf-8")
+        pairs = list(dict.fromkeys(record.text for record in grammar_texts(90, (5, 14), 1)))[:48]
+        rows = [f"{a}\t{b}\t{i % 7}" for i, (a, b) in enumerate(zip(pairs[::2], pairs[1::2], strict=True))]
+        (folder / "pairs.tsv").write_text("\n".join(["text\tpartner\tscore", *rows]), "utf-8")
+        (folder / "tiny.yaml").write_text(study.replace("texts.txt", str(folder / "texts.txt")), "utf-8")
+        return run(folder)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def finished(made):
+    """A folder with a study of an encoder and a decoder, and its results."""
+    return made(STUDY, 36)
+
+
+@pytest.fixture(scope="module")
+def small(made):
+    """The same of few texts and one metric."""
+    return made(f"{STUDY.partition('metrics:')[0]}metrics: [motion]\nviews: [words]\nrun: {{precision: float32}}\n", 4)
+
+
+def again(folder, **asked):
+    """Verify the study in a folder."""
+    return verify(str(folder / "tiny.yaml"), folder / "results", Asked(**asked))
+
+
+def wrong(found):
+    return {one.name for one in found.deviations.values() if not one.passed}
+
+
+def call(folder, *options):
+    """Verify the decoder of the study with this id on the command line."""
+    return CliRunner().invoke(app, ["verify", "tiny", "--out", str(folder / "results"), "--model", "dec", *options])
+
+
+def test_a_finished_study_agrees(finished):
     found = again(finished)
-    assert found.passed and not [one.name for one in found.deviations.values() if not one.passed]
+    assert found.passed and not wrong(found)
     assert {one["cell"] for one in found.cells} == {"enc × nested", "dec × nested"}
-    names = "SELECT metric || '.' || statistic FROM {} WHERE value IS NOT NULL"
-    with duckdb.connect(str(finished / "results" / "results.duckdb"), read_only=True) as database:
-        stored = database.execute(f"{names} UNION {names}".format("layer_metrics", "layer_pairs")).fetchall()
+    names = "SELECT metric || '.' || statistic FROM layer_metrics WHERE value IS NOT NULL"
+    with duckdb.connect(finished / "results" / "results.duckdb", read_only=True) as database:
+        stored = database.execute(f"{names} UNION {names.replace('layer_metrics', 'layer_pairs')}").fetchall()
         facts = database.execute("SELECT DISTINCT model, texts, special, sinks > 0 FROM cells ORDER BY ALL").fetchall()
     # What the rules are about is there: repeated texts, sinks, special strings inside a text (two, in two texts).
     assert facts[:2] == [("dec", 40, 2, True), ("enc", 40, 82, False)]
@@ -43,25 +134,23 @@ def test_a_finished_study_agrees(finished, again):
     assert found.deviations["layer_pairs.cka"].numbers == 3 * (9 + 9 + 9)
 
 
-def test_what_changed_against_a_base_is_measured_again(tmp_path, based, again):
+def test_what_changed_against_a_base_is_measured_again(tmp_path, made):
     """Models tuned from a base, with a twin; and one of another depth whose tokenizer is another one.
 
     Numbers of three statistics are wrong, those of a single place each.
     """
-    shutil.copytree(based, tmp_path / "copy")
-    with duckdb.connect(str(tmp_path / "copy" / "results" / "results.duckdb")) as database:
+    based = made(BASED, 30)
+    copy = shutil.copytree(based, tmp_path / "copy")
+    with duckdb.connect(copy / "results" / "results.duckdb") as database:
         where = "metric = 'change' AND statistic = 'distance' AND view = 'words' AND layer = 1 AND corpus = 'nested'"
         # Two models have tokens of the same tokenizer in common with their base, one has texts.
-        texts = database.execute(f"SELECT n FROM layer_metrics WHERE model = 'other' AND {where}").fetchone()
-        assert texts == (30,)
-        for model in ("tuned", "other"):
-            database.execute(f"UPDATE layer_metrics SET value = value * 1.05 WHERE model = '{model}' AND {where}")
-        database.execute("UPDATE layer_metrics SET value = value * 1.05 WHERE model = 'tuned' AND statistic = 'kl_90'")
+        assert database.execute(f"SELECT n FROM layer_metrics WHERE model = 'other' AND {where}").fetchone() == (30,)
+        for rows in (f"model IN ('tuned', 'other') AND {where}", "model = 'tuned' AND statistic = 'kl_90'"):
+            database.execute(f"UPDATE layer_metrics SET value = value * 1.05 WHERE {rows}")
         where = "statistic = 'spearman' AND variant = 'without 1 axis' AND pooling = 'mean' AND layer = 1"
         database.execute(f"UPDATE partner_numbers SET value = value + 0.01 WHERE model = 'other' AND {where}")
-    found = again(tmp_path / "copy", cells=9, corpus="nested")
-    wrong = {one.name for one in found.deviations.values() if not one.passed}
-    assert wrong == {"change.distance", "divergence.kl_90", "partners.spearman"}
+    found = again(copy, cells=9, corpus="nested")
+    assert wrong(found) == {"change.distance", "divergence.kl_90", "partners.spearman"}
     names = ("cosine", "distance", "moved", "linear", "distance_seed", "linear_seed")
     assert {name for name in found.deviations if "change." in name} == {f"change.{name}" for name in names}
     expected = {f"divergence.{statistic.name}" for statistic in catalogue()["divergence"].statistics}
@@ -74,73 +163,71 @@ def test_what_changed_against_a_base_is_measured_again(tmp_path, based, again):
     assert reasons == {"the base or the twin was not measured again; raise --cells"}
 
 
-def test_wrong_numbers_are_named(folder):
-    """One number each of four statistics, seen through the verb, which knows the study by its id."""
-    wrong = {
+def test_wrong_numbers_are_named(tmp_path, finished):
+    """One number each of five statistics, seen through the verb, which reads nothing that a pass left."""
+    folder = shutil.copytree(finished, tmp_path / "copy", ignore=shutil.ignore_patterns("observables", "tokens"))
+    changed = {
         "convergence.similarity": "view = 'no-sinks' AND site = 'block' AND layer = 1 AND model = 'dec'",
         "spectrum.effective_rank": "view = 'words' AND site = 'final' AND model = 'dec'",
         "loss.lm": "view = 'all' AND model = 'dec'",
     }
-    with duckdb.connect(str(folder / "results" / "results.duckdb")) as database:
-        for name, where in wrong.items():
+    with duckdb.connect(folder / "results" / "results.duckdb") as database:
+        for name, where in changed.items():
             query = f"UPDATE layer_metrics SET value = value * 1.001 WHERE metric = ? AND statistic = ? AND {where}"
             assert database.execute(query, name.split(".")).fetchall() == [(1,)]
         database.execute("UPDATE cells SET sinks = sinks + 1 WHERE model = 'dec'")
         first = "(model, token_id) = (SELECT (model, token_id) FROM sinks WHERE model = 'dec' LIMIT 1)"
         database.execute(f"UPDATE sinks SET texts = texts + 1 WHERE {first}")
-    options = ["--out", str(folder / "results"), "--model", "dec", "--format", "json"]
-    done = CliRunner().invoke(app, ["verify", "tiny", *options])
+    done = call(folder, "--format", "json")
     assert done.exit_code == 1
     said = {one["name"]: one for one in json.loads(done.stdout)["deviations"] if not one["passed"]}
-    assert set(said) == {*wrong, "cells.sinks", "sinks.texts"}
-    for name in wrong:
+    assert set(said) == {*changed, "cells.sinks", "sinks.texts"}
+    for name in changed:
         assert said[name]["stored"] == pytest.approx(1.001 * said[name]["again"], rel=1e-5)
     assert said["convergence.similarity"]["where"] == "dec × nested, no-sinks, block 1"
     assert said["spectrum.effective_rank"]["where"] == "dec × nested, words, final 2"
     assert said["loss.lm"]["where"] == "dec × nested, all" and said["cells.sinks"]["where"] == "dec × nested"
 
 
-def test_a_wrong_convention_is_named(tmp_path, small, run, again, monkeypatch):
+def test_a_wrong_convention_is_named(tmp_path, small, run, monkeypatch):
     """The classic mistake: the model's own last hidden state, which is normed, taken for the last block's output."""
     right = LoadedModel.run
 
-    def wrong(self, ids, mask, *more):
+    def normed(self, ids, mask, *more):
         captured = right(self, ids, mask, *more)
         return captured if captured.final is None else replace(captured, path=[*captured.path[:-1], captured.final])
 
-    monkeypatch.setattr(LoadedModel, "run", wrong)
+    monkeypatch.setattr(LoadedModel, "run", normed)
     shutil.copy(small / "tiny.yaml", tmp_path)
-    run(tmp_path / "tiny.yaml", tmp_path / "results")
-    found = again(tmp_path)
+    found = again(run(tmp_path))
     steps = ("step_length", "step_cosine", "block_influence", "update_ratio", "curvature")
-    statistics = ("norm", "growth", *steps, "line_shape", "straightness")
-    assert {one.name for one in found.deviations.values() if not one.passed} == {f"motion.{s}" for s in statistics}
+    assert wrong(found) == {f"motion.{name}" for name in ("norm", "growth", *steps, "line_shape", "straightness")}
     assert found.deviations["motion.norm"].where == "dec × nested, words, block 2"
 
 
-def test_the_verb_exits_with_zero_where_all_agrees_and_what_is_left_out_says_why(small, tmp_path, again):
+def test_the_verb_exits_with_zero_where_all_agrees_and_what_is_left_out_says_why(small, tmp_path):
     found = again(small, cells=1, model="dec")
     assert found.passed and [one["cell"] for one in found.cells] == ["dec × nested"]
     assert found.left_out == {"enc × nested": "not chosen by --model or --corpus"}
-    done = CliRunner().invoke(app, ["verify", "tiny", "--out", str(small / "results"), "--model", "dec"])
+    done = call(small)
     assert done.exit_code == 0 and "enc × nested: not chosen" in done.stdout
     assert "verified: " in done.stdout.splitlines()[-1]
     for asked, said in (
         ({"max_texts": 7}, "8 texts, more than --max-texts 7"),
         ({"model": "dce"}, "no model 'dce'; did you mean 'dec'"),
-        ({"study": "tinny"}, r"no study 'tinny' in .*; did you mean 'tiny'"),
     ):
         with pytest.raises(UsageError, match=said):
             again(small, **asked)
-    shutil.copytree(small, tmp_path / "copy")  # what changed since the run has no numbers yet
-    path = tmp_path / "copy" / "tiny.yaml"
+    with pytest.raises(UsageError, match=r"no study 'tinny' in .*; did you mean 'tiny'"):
+        verify("tinny", small / "results", Asked())
+    path = shutil.copytree(small, tmp_path / "copy") / "tiny.yaml"  # what changed since the run has no numbers yet
     path.write_text(path.read_text("utf-8").replace("float32}", "float32, seed: 1}"), "utf-8")
     with pytest.raises(UsageError, match="seed"):
-        again(tmp_path / "copy")
+        again(path.parent)
 
 
 @pytest.fixture
-def of_family(tmp_path, run, again):
+def of_family(tmp_path, run):
     """Return a function that runs a study of a tiny model of a family on short texts, and verifies it."""
 
     def verified(family, *texts, **keys):
@@ -148,8 +235,7 @@ def of_family(tmp_path, run, again):
         study = {"study": "tiny", "models": {family: {"path": family}}, "corpora": {"few": {"texts": texts}}, **keys}
         study |= {"views": ["words"], "run": {"precision": "float32"}}
         (tmp_path / "tiny.yaml").write_text(json.dumps(study))
-        run(tmp_path / "tiny.yaml", tmp_path / "results")
-        found = again(tmp_path)
+        found = again(run(tmp_path))
         assert found.passed
         return found
 
