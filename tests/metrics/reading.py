@@ -1,9 +1,11 @@
 """What a metric yields, checked for plain sanity and named shortly."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from oracles.again import FakeSubject, read_again
 from oracles.fake_model import FakeHead, FakeModel
 
@@ -42,12 +44,16 @@ def numbers(rows):
     return result
 
 
+def assert_within_bounds(statistic, row):
+    low, high = statistic.bounds
+    for x in (row.value, row.ci_low, row.ci_high):
+        assert x is None or ((low is None or x >= low) and (high is None or x <= high)), row
+
+
 def computed(metric, seen, others=(), **options):
     """Return the rows of a metric; of one that only compares, those of a model beside its base and twin."""
-    options = metric.options(**options)
-    return list(
-        metric.between.compare(seen, others, options) if metric.compares_only else metric.compute(seen, options)
-    )
+    of = partial(metric.between.compare, seen, others) if metric.compares_only else partial(metric.compute, seen)
+    return list(of(metric.options(**options)))
 
 
 @dataclass
@@ -65,7 +71,7 @@ class Sides:
         for model, needed in zip(models, names, strict=True):
             observables, counts = observe(model, texts, batch_tokens=300, shard_characters=2000, names=needed)
             of = observables["moments"].layout, counts.distinct_texts
-            sides.seen.append(Observed(observables, *of, "words", 0, load_head=lambda model=model: FakeHead(model)))
+            sides.seen.append(Observed(observables, *of, "words", 0, load_head=partial(FakeHead, model)))
             sides.subjects.append(FakeSubject(model))
             sides.readings.append(read_again(model, texts))
             kinds = sides.readings[-1].kinds
@@ -97,11 +103,12 @@ class Sides:
 
     def agree(self, metric, rows_by_view, options, without=()):
         """Compare the rows of a metric with its independent paths, in numbers and in where there are none."""
-        columns, keyed = ("statistic", "site", "layer", "other"), []
-        for view, rows in rows_by_view.items():
-            for key, row in {**numbers(rows), **curves(rows)}.items():
-                of_row = {"metric": metric.name, "view": view, "value": row.value}
-                keyed.append(of_row | dict(zip(columns, key, strict=True)))
+        columns = ("view", "value", "statistic", "site", "layer", "other")
+        keyed = [
+            {"metric": metric.name} | dict(zip(columns, (view, row.value, *key), strict=True))
+            for view, rows in rows_by_view.items()
+            for key, row in (numbers(rows) | curves(rows)).items()
+        ]
         stored = numbers_of(keyed)[metric.name]
         again = [number for number in self.again(metric, options) if number.view in rows_by_view]
         assert {number.statistic for number in again} <= {statistic for statistic, *_ in stored}
@@ -122,9 +129,9 @@ def curves(rows):
 def named(metric, rows):
     """Return rows by name: ``motion.norm 1`` at a layer, ``layer_pairs.cka 0 2`` of two, ``… final 3`` off the path."""
     result = {}
-    for (statistic, site, *layers), row in {**numbers(rows), **curves(rows)}.items():
-        parts = [site if site not in ("embedding", "block") else None, *layers]
-        result[" ".join([f"{metric.name}.{statistic}", *(str(x) for x in parts if x is not None)])] = row
+    for (statistic, site, *layers), row in (numbers(rows) | curves(rows)).items():
+        place = [site, *layers] if site not in ("embedding", "block") else layers
+        result[" ".join([f"{metric.name}.{statistic}", *(str(x) for x in place if x is not None)])] = row
     return result
 
 
@@ -136,6 +143,4 @@ class Turned(FakeModel):
 
     def close(self, x):
         """Scale each dimension by another factor, after the norm."""
-        import torch
-
         return super().close(x) * torch.linspace(0.3, 3, self.width, dtype=x.dtype)

@@ -4,31 +4,28 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from metrics.reading import numbers
+from metrics.reading import assert_within_bounds, numbers
 
-from reporter.metrics.analysis import Context, default_pooling
+from reporter.metrics.analysis import Context, analyses, default_pooling
 from reporter.metrics.base import Value
 from reporter.models.places import Layout
 
 
 @pytest.fixture
 def of_family(family_model):
-    """Return a function that makes the context of a family's model at all its sites."""
+    """Return a function that makes the context of a family's model, with its final state."""
 
-    def get(name, corpora=None, pooling=None, sites=("final",), seed=0):
-        model = family_model(name)
-        layout = Layout.of(model.anatomy, sites)
-        return Context(model, layout, pooling or default_pooling(model.anatomy.role), corpora or {}, seed)
+    def get(name, corpora=None, pooling=None):
+        anatomy = family_model(name).anatomy
+        layout, pooling = Layout.of(anatomy, ("final",)), pooling or default_pooling(anatomy.role)
+        return Context(family_model(name), layout, pooling, corpora or {}, 0)
 
     return get
 
 
-class WordTokenizer:
-    """Each word is a token; an empty text has none."""
-
-    def __call__(self, texts, **_):
-        ids = [[1] * len(text.split()) for text in texts]
-        return {"input_ids": ids, "special_tokens_mask": [[0] * len(one) for one in ids]}
+def words_are_tokens(texts, **_):
+    ids = [[1] * len(text.split()) for text in texts]
+    return {"input_ids": ids, "special_tokens_mask": [[0] * len(one) for one in ids]}
 
 
 @pytest.fixture
@@ -36,15 +33,13 @@ def made_up(monkeypatch):
     """Return a function that makes a context in which texts have the vectors that a test gives them, at two places."""
 
     def get(vector_of, corpora=None, seed=0):
-        def pooled(texts, context, max_tokens=None, what="texts"):
-            return {place: np.stack([vector_of(text, place) for text in texts]) for place in context.layout.places}
+        def pooled_by(texts, context, poolings, *_):
+            at = {place: np.stack([vector_of(text, place) for text in texts]) for place in context.layout.places}
+            return dict.fromkeys(poolings, at)
 
-        def pooled_by(texts, context, poolings, max_tokens=None, what="texts"):
-            return {pooling: pooled(texts, context) for pooling in poolings}
-
-        monkeypatch.setattr("reporter.metrics._items.pooled", pooled)
         monkeypatch.setattr("reporter.metrics._items.pooled_by", pooled_by)
-        model = SimpleNamespace(tokenizer=WordTokenizer(), anatomy=SimpleNamespace(max_tokens=None))
+        anatomy = SimpleNamespace(max_tokens=None)
+        model = SimpleNamespace(tokenizer=words_are_tokens, anatomy=anatomy, checkpoint=None)
         return Context(model, Layout(1, 4), "mean", corpora or {}, seed)
 
     return get
@@ -54,14 +49,13 @@ def made_up(monkeypatch):
 def computed():
     """Return a function that computes an item: its values by statistic and place, checked, and rows by table."""
 
-    def get(analysis, item, context):
-        found, rows = list(analysis.compute(item, context)), {}
+    def get(name, item, context):
+        analysis, rows = analyses()[name], {}
+        found = list(analysis.compute(item, context))
         values = {(row.statistic, row.place): row for row in numbers(found).values()}
         for (name, _), row in values.items():
             of = analysis.statistic(name.removesuffix("_floor"))
-            low, high = of.bounds
-            ends = [x for x in (row.value, row.ci_low, row.ci_high) if x is not None]
-            assert all((low is None or x >= low) and (high is None or x <= high) for x in ends), row
+            assert_within_bounds(of, row)
             assert row.ci_low is None or (of.interval and not name.endswith("_floor")), row
             assert row.value is None or not row.reason, row
         for row in found:

@@ -1,21 +1,16 @@
 """Whatever a study asks of whatever model: numbers within their bounds or reasons, no warning, no NaN."""
 
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import pytest
 from oracles.corpora import corpus
 
-from reporter.metrics.analysis import analyses
 from reporter.metrics.clouds import CloudSpec
 from reporter.metrics.groups import Groups
 from reporter.metrics.pairs import written_pairs
 from reporter.metrics.partners import WrittenPartners
 from reporter.metrics.probes import CorpusProbe, WordsProbe
-
-NAMES = ("probes", "pairs", "groups", "clouds", "partners")
-PROBES, PAIRS, GROUPS, CLOUDS, PARTNERS = (analyses()[name] for name in NAMES)
 
 WORDS = ["cat", "dogs", "mouse", "red", "blue", "old", "town", "birds", "days", "sing", "runs", "of"]
 CORPORA = {
@@ -23,15 +18,16 @@ CORPORA = {
     "strange": corpus([f"{word}ish {word} \u202e <script>" for word in WORDS], ["a", "b", None] * 4),
     "same": corpus(["qqq " + "\u0301" * i + "qqq" for i in range(12)], ["a", "b"] * 6),  # all of unknown tokens
 }
-ITEMS = {
-    "groups": (GROUPS, Groups({"one": ["cat", "cat"], "two": ["qqq", "a red cat"], "three": ["\U0001f600", "\t?"]})),
-    "pairs": (PAIRS, written_pairs({"a": [["cat", "cat"], ["red", "blue"], ["old", "town"]], "b": [["x", "y"]] * 3})),
-    "clouds": (CLOUDS, CLOUDS.resolve(CloudSpec(corpora=["words", "strange", "same"]), Path())),
-    "partners": (PARTNERS, WrittenPartners(pairs=(("cat", "cat", None), ("red", "blue cat", None), ("of", "x", None)))),
-    "graded": (PARTNERS, WrittenPartners(pairs=(("cat", "cat", 1.0), ("red", "blue cat", 1.0), ("of", "x", 2.0)))),
-    **{of: (PROBES, CorpusProbe(corpus=of, folds=2, hidden=3)) for of in ("strange", "same")},
-    "words": (PROBES, WordsProbe(words={"a": ("cat", "red"), "b": ("of", "in")}, folds=2, hidden=0)),
-}
+TWO = [("cat", "cat"), ("red", "blue cat"), ("of", "x")]
+ITEMS = [
+    ("groups", Groups({"one": ["cat", "cat"], "two": ["qqq", "a red cat"], "three": ["\U0001f600", "\t?"]})),
+    ("pairs", written_pairs({"a": [["cat", "cat"], ["red", "blue"], ["old", "town"]], "b": [["x", "y"]] * 3})),
+    ("clouds", CloudSpec(corpora=["words", "strange", "same"])),
+    ("partners", WrittenPartners(pairs=tuple((*two, None) for two in TWO))),
+    ("partners", WrittenPartners(pairs=tuple((*two, score) for two, score in zip(TWO, (1.0, 1.0, 2.0), strict=True)))),
+    *(("probes", CorpusProbe(corpus=of, folds=2, hidden=3)) for of in ("strange", "same")),
+    ("probes", WordsProbe(words={"a": ("cat", "red"), "b": ("of", "in")}, folds=2, hidden=0)),
+]
 
 
 @pytest.mark.parametrize(
@@ -39,8 +35,8 @@ ITEMS = {
 )
 def test_every_analysis_on_every_pooling(of_family, computed, family, pooling):
     context = of_family(family, CORPORA, pooling)
-    for name, (analysis, item) in ITEMS.items():
-        values, rows = computed(analysis, item, context)
+    for name, item in ITEMS:
+        values, rows = computed(name, item, context)
         assert values, name
         for row in chain(*rows.values()):
             assert np.isfinite([value for value in vars(row).values() if isinstance(value, float)]).all(), row
@@ -50,8 +46,7 @@ def test_one_vector_for_everything(made_up, computed, monkeypatch):
     monkeypatch.setattr("reporter.models.words.whole_words", lambda checkpoint, offline: ["cat"])
     for vector in (np.zeros(4), np.ones(4), 1e30 * np.ones(4), np.array([1e-30, 0, 0, 0])):
         context = made_up(lambda text, place, vector=vector: vector, CORPORA)
-        context.model.checkpoint = None
-        for name, (analysis, item) in ITEMS.items():
-            values, _ = computed(analysis, item, context)
+        for name, item in ITEMS:
+            values, _ = computed(name, item, context)
             left = {of for (of, _), value in values.items() if value.value is not None}
             assert left <= {"within", "between", "relative_norm", "relative_norm_floor"}, name

@@ -1,6 +1,6 @@
 """Blocks left out: against models that were built without them, and losses against transformers' own."""
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -20,28 +20,17 @@ from reporter.metrics.base import Value
 from reporter.metrics.skip import Proposal, RepeatedBlocks, Skip, SkippedBlocks, _repeats, _Sums, proposals
 from reporter.models.places import Layout
 
-SKIP = analyses()["skip"]
+IDS = torch.randint(5, 20, (2, 9), generator=torch.Generator().manual_seed(0))
+MASK = torch.tensor([[1] * 9, [1] * 6 + [0] * 3])
 
 
 @contextmanager
 def in_order(module, order):
     """Give a model other blocks: some of its own, in an order."""
     longest = max((m for m in module.modules() if isinstance(m, torch.nn.ModuleList)), key=len)
-    whole, kept = longest._modules, [longest[number] for number in order]
-    layers = module.config.num_hidden_layers
-    longest._modules = {str(number): block for number, block in enumerate(kept)}
-    module.config.num_hidden_layers = len(kept)
-    try:
-        yield module
-    finally:
-        longest._modules, module.config.num_hidden_layers = whole, layers
-
-
-@pytest.fixture
-def ids_and_mask():
-    mask = torch.ones((2, 9), dtype=torch.long)
-    mask[1, 6:] = 0
-    return torch.randint(5, 20, (2, 9), generator=torch.Generator().manual_seed(0)), mask
+    blocks = {str(number): longest[block] for number, block in enumerate(order)}
+    with changed(longest, _modules=blocks), changed(module.config, num_hidden_layers=len(blocks)):
+        yield
 
 
 OF_FIRST = ("deberta-v2, convolution", "t5")
@@ -50,17 +39,17 @@ FAMILIES = ["gpt2", "llama", "bert", "deberta-v2", "deberta-v2, convolution", "t
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_pass_that_starts_at_a_later_block_is_one_of_other_blocks(family_model, family, ids_and_mask):
+def test_a_pass_that_starts_at_a_later_block_is_one_of_other_blocks(family_model, family):
     """Without each block and two of them, and with blocks twice: a model that was built so and never saw a hook."""
-    model, (ids, mask) = family_model(family), ids_and_mask
+    model = family_model(family)
     every = range(layers := model.anatomy.layers)
     edits = [((block + 1, block, []), [n for n in every if n != block]) for block in every]
     edits.append(((1, 0, [3]), [n for n in every if n not in (0, 2)]))
     edits += [((i, j), [*range(j), *range(i, layers)]) for i, j in ((0, 1), (0, layers), (1, layers), (1, 2))]
     with torch.inference_mode():
-        kept, resume = model.keep(ids, mask)
+        kept, resume = model.keep(IDS, MASK)
         edited = [resume(*edit) for edit, _ in edits]
-        again = model.run(ids, mask)
+        again = model.run(IDS, MASK)
         assert model.resumable
         for (_, order), last in zip(edits, edited, strict=True):
             if family in OF_FIRST and (0 not in order or len(order) > layers):
@@ -68,70 +57,67 @@ def test_a_pass_that_starts_at_a_later_block_is_one_of_other_blocks(family_model
             # One module plays every block of ALBERT, so that another model has fewer calls or more.
             calls = changed(model.module.config, num_hidden_layers=len(order))
             with calls if family == "albert" else in_order(model.module, order):
-                expected = model.module(**model.inputs(ids, mask)).last_hidden_state
-            torch.testing.assert_close(last[mask == 1], expected[mask == 1])
+                expected = model.module(**model.inputs(IDS, MASK)).last_hidden_state
+            torch.testing.assert_close(last[MASK == 1], expected[MASK == 1])
         model.capture.clear()
     assert all(torch.equal(a, b) for a, b in zip(kept.path, again.path, strict=True))
 
 
-def test_a_model_whose_last_block_needs_earlier_ones_runs_them_all(family_model, monkeypatch, ids_and_mask):
-    model, (ids, mask), ran = family_model("gpt2"), ids_and_mask, []
-    with torch.inference_mode(), ExitStack() as hooks:
-        _, resume = model.keep(ids, mask)
+def test_a_model_whose_last_block_needs_earlier_ones_runs_them_all(family_model, monkeypatch):
+    model, ran = family_model("gpt2"), []
+    with torch.inference_mode():
+        _, resume = model.keep(IDS, MASK)
         expected = resume(2, 1)
         monkeypatch.setitem(vars(model), "resumable", False)
         for number, block in enumerate(model.module.h):
-            hook = block.attn.register_forward_hook(lambda *_, number=number: ran.append(number))
-            hooks.callback(hook.remove)
+            hook = {number: lambda *_, number=number: ran.append(number)}
+            monkeypatch.setattr(block.attn, "_forward_hooks", hook)
         found = resume(2, 1)
     assert ran == list(range(len(model.module.h))) and torch.equal(found, expected)
 
 
-@pytest.fixture
-def texts():
-    rng = np.random.default_rng(0)
-    return [" ".join(rng.choice(["the", "cat", "sees", "a", "dog", "house"], 9)) for _ in range(24)]
+RNG = np.random.default_rng(0)
+TEXTS = corpus([" ".join(RNG.choice(["the", "cat", "sees", "a", "dog", "house"], 9)) for _ in range(24)])
 
 
 def rows_of(context, **item):
     """Return the rows of an analysis of the texts of a context, and values by statistic and layer."""
-    rows = list(SKIP.compute(Skip(corpus="c", texts=24, **item), context))
+    rows = list(analyses()["skip"].compute(Skip(corpus="c", texts=24, **item), context))
     return rows, {(row.statistic, row.place and row.place.layer): row for row in rows if isinstance(row, Value)}
 
 
-def saved(folder, family, texts):
+def saved(folder, family):
     """Save a language model of four blocks; return what an analysis gets of it, and the order of the texts."""
     model = loaded(build_language_model(family, folder, **{"num_hidden_layers" if family == "bert" else "n_layer": 4}))
-    context = Context(model, Layout.of(model.anatomy, ()), "mean", {"c": corpus(texts)}, 0, batch_tokens=64)
-    return context, drawn_texts(context.corpora["c"], 24, context)[0]
+    context = Context(model, Layout.of(model.anatomy, ()), "mean", {"c": TEXTS}, 0, batch_tokens=64)
+    return context, drawn_texts(TEXTS, 24, context)[0]
 
 
-def test_without_a_head_there_is_the_order_of_blocks_and_why_there_is_no_loss(of_family, texts):
-    rows, values = rows_of(of_family("bert", {"c": corpus(texts)}), blocks=[1])
+def test_without_a_head_there_is_the_order_of_blocks_and_why_there_is_no_loss(of_family):
+    rows, values = rows_of(of_family("bert", {"c": TEXTS}), blocks=[1])
     assert values["loss", None].value is None and "no language-model head" in values["loss", None].reason
     assert values["influence", 0].value > 0 and not [row for row in rows if isinstance(row, SkippedBlocks)]
 
 
 def influences(model, texts):
     """Return 1 − the mean cosine of the states of the texts' own tokens before and after each block."""
-    cosines = []
+    paths = []
     for text in texts:
         coded = model.tokenizer(text, return_special_tokens_mask=True, return_tensors="pt")
         own = coded["special_tokens_mask"][0] == 0
         with torch.inference_mode():
             path = model.run(coded["input_ids"], torch.ones_like(coded["input_ids"])).path
-        x = torch.stack([state[0][own].double() for state in path])
-        cosines.append(torch.nn.functional.cosine_similarity(x[:-1], x[1:], dim=-1))
-    return 1 - torch.cat(cosines, dim=1).mean(dim=1).numpy()
+        paths.append(torch.stack([state[0][own].double() for state in path]))
+    x = torch.cat(paths, dim=1)
+    return 1 - torch.cosine_similarity(x[:-1], x[1:], dim=-1).mean(dim=1).numpy()
 
 
-def losses_by_text(folder, texts, order=None, masked=False):
+def losses_by_text(folder, texts, order=range(4), masked=False):
     """Return Σ −log p and the tokens predicted of each text, by transformers alone, with blocks in an order."""
     whole = language_model_class("bert" if masked else "gpt2").from_pretrained(folder).eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tokenizer, totals = transformers.AutoTokenizer.from_pretrained(folder), []
     more = {} if masked else {"use_cache": False}
-    totals = []
-    with in_order(whole, range(4) if order is None else order), torch.inference_mode():
+    with in_order(whole, order), torch.inference_mode():
         for number, text in enumerate(texts):
             coded = tokenizer(text, return_special_tokens_mask=True, return_tensors="pt")
             ids, own = coded["input_ids"][0], (coded["special_tokens_mask"][0] == 0).tolist()
@@ -146,17 +132,17 @@ def losses_by_text(folder, texts, order=None, masked=False):
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bert"])
-def test_every_block_alone_by_brute_force(tmp_path, texts, family):
-    masked, (context, order) = family == "bert", saved(tmp_path, family, texts)
+def test_every_block_alone_by_brute_force(tmp_path, family):
+    masked, (context, order) = family == "bert", saved(tmp_path, family)
     rows, values = rows_of(context, blocks=[2])
     sums, counts = losses_by_text(tmp_path, order, masked=masked)
-    without = [losses_by_text(tmp_path, order, [n for n in range(4) if n != block], masked)[0] for block in range(4)]
-    changes = (np.array(without).sum(axis=1) - sums.sum()) / counts.sum()
-    assert [values["change", layer].value for layer in range(4)] == pytest.approx(changes, abs=1e-5)
+    orders = [np.delete(range(4), block) for block in range(4)]
+    without = np.array([losses_by_text(tmp_path, order, of, masked)[0] for of in orders])
+    changes = (without.sum(axis=1) - sums.sum()) / counts.sum()
     for layer, change in enumerate(changes):
         value, excess = values["change", layer], values["excess", layer]
+        assert (value.value, excess.value) == pytest.approx((change, change - changes.min()), abs=1e-5)
         assert value.ci_low < value.value < value.ci_high and value.n == counts.sum()
-        assert excess.value == pytest.approx(change - changes.min(), abs=1e-5)
         assert 0 <= excess.ci_low <= excess.value + 1e-9 and excess.value <= excess.ci_high
     assert values["loss", None].value == pytest.approx(sums.sum() / counts.sum(), rel=1e-5)
     influence = [values["influence", layer].value for layer in range(4)]
@@ -166,7 +152,7 @@ def test_every_block_alone_by_brute_force(tmp_path, texts, family):
     assert value.ci_low <= value.value <= value.ci_high and value.n == 4
     assert values["rank_angle", None].value == value.value  # of four blocks both proxies have one order
     weights = poisson_weights(np.arange(len(order)), 0).T.astype(float)
-    drawn = (weights @ (np.array(without) - sums).T) / (weights @ counts)[:, None]
+    drawn = (weights @ (without - sums).T) / (weights @ counts)[:, None]
     taus = [kendalltau(replicate, changes).statistic for replicate in drawn[:200]]
     assert values["stability", None].value == pytest.approx(np.mean(taus), abs=0.05)
     tried = {row.by: row for row in rows if isinstance(row, SkippedBlocks)}
@@ -180,10 +166,10 @@ def test_every_block_alone_by_brute_force(tmp_path, texts, family):
         assert row.loss == pytest.approx(expected, abs=1e-5)
 
 
-def test_blocks_run_twice_by_brute_force(tmp_path, texts):
-    context, order = saved(tmp_path, "gpt2", texts)
+def test_blocks_run_twice_by_brute_force(tmp_path):
+    context, order = saved(tmp_path, "gpt2")
     rows, values = rows_of(context, blocks=[1], every_block=False, repeats=True)
-    assert not [statistic for statistic, _ in values if statistic == "change"]
+    assert ("change", 0) not in values
     repeats = {(row.first, row.last): row for row in rows if isinstance(row, RepeatedBlocks)}
     assert sorted(repeats) == [(i, j) for i in range(1, 5) for j in range(i, 5)]
     sums, counts = losses_by_text(tmp_path, order)
@@ -195,8 +181,7 @@ def test_blocks_run_twice_by_brute_force(tmp_path, texts):
 
 
 def test_repetitions_are_tried_on_a_grid_and_all_around_the_best():
-    rng = np.random.default_rng(0)
-    noise = 0.01 * rng.standard_normal(30)
+    noise = 0.01 * np.random.default_rng(0).standard_normal(30)
 
     def losses_of(edits):
         surface = [abs(i - 13) + abs(j - 17) - 0.5 for i, j, _ in edits]
@@ -210,16 +195,15 @@ def test_repetitions_are_tried_on_a_grid_and_all_around_the_best():
 
 
 def test_proposals_are_the_runs_that_turn_least_and_the_blocks_that_each_do():
+    def of(blocks, *losses):
+        return proposals(np.abs(at[:, None] - at), steps, blocks, np.array(losses))
+
     steps = np.array([0.3, 0.05, 0.2, 0.06, 0.21, 0.4])
-    at = np.concatenate([[0], np.cumsum(steps)])
-    angles = np.abs(at[:, None] - at)
-    none = np.zeros(0)
-    found = proposals(angles, steps, 2, none)
+    at = np.append(0, np.cumsum(steps))
+    found = of(2)
     assert found[0].blocks == (2, 3) and found[0].by == "angle" and found[0].angle == pytest.approx(0.25)
-    assert found[1] == Proposal((2, 4), "influence", None)
-    assert found[2].blocks == (3, 4)
-    assert [one.blocks for one in proposals(angles, steps, 1, none)] == [(2,), (4,), (3,)]
-    assert [one.by for one in proposals(angles, steps, 5, none)] == ["angle"] * 2  # the five that turn least are a run
-    by_loss = proposals(angles, steps, 2, np.array([0.1, 3.0, 4.0, 0.2, 5.0, 6.0]))
-    assert by_loss == [*found, Proposal((1, 4), "loss", None)]
-    assert proposals(angles, steps, 2, np.array([3.0, 0.1, 4.0, 0.2, 5.0, 6.0])) == found  # influence proposes it, too
+    assert found[1] == Proposal((2, 4), "influence", None) and found[2].blocks == (3, 4)
+    assert [one.blocks for one in of(1)] == [(2,), (4,), (3,)]
+    assert [one.by for one in of(5)] == ["angle"] * 2  # the five that turn least are a run
+    assert of(2, 0.1, 3.0, 4.0, 0.2, 5.0, 6.0) == [*found, Proposal((1, 4), "loss", None)]
+    assert of(2, 3.0, 0.1, 4.0, 0.2, 5.0, 6.0) == found  # influence proposes it, too

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.distance import cdist, pdist
 
 from reporter.core.errors import ReporterError
 from reporter.geometry.arrays import silent
@@ -20,12 +21,16 @@ class Rows:
         self.rows = list(analyse(vectors, item, seed, silent))
         self.facts = {row.fact: row for row in self.of(VocabularyFact)}
         self.missing = {fact[9:]: row.said for fact, row in self.facts.items() if fact.startswith("missing: ")}
-        self.pairs, self.ranked = (
-            [row for row in self.of(VocabularyExtreme) if row.what == what] for what in ("token–token", "token")
-        )
 
-    def of(self, table):
-        return [row for row in self.rows if isinstance(row, table)]
+    def of(self, table, **columns):
+        rows = [row for row in self.rows if isinstance(row, table)]
+        return [row for row in rows if all(getattr(row, name) == value for name, value in columns.items())]
+
+    def extremes(self, **columns):
+        """Return the ids of tokens that are listed as extremes, alone or as pairs."""
+        rows = self.of(VocabularyExtreme, **columns)
+        listed = [row for row in rows if row.what in ("token–token", "token")]
+        return {i for row in listed for i in (row.token_id, row.other_id) if i is not None}
 
 
 def made_up(tokens, positions=None):
@@ -68,16 +73,14 @@ def test_zero_and_equal_vectors_are_told_apart():
     x[[5, 6]] = 0
     x[[20, 21, 22]] = x[10]
     found = Rows(made_up(x))
-    tokens = found.of(VocabularyToken)
     assert found.facts["zero vectors"].value == 2
-    ids = {i for p in found.pairs for i in (p.token_id, p.other_id)} | {t.token_id for t in found.ranked}
-    assert not ids & {5, 6, 20, 21, 22}
-    cosines = [row for row in found.of(HistogramBin) if (row.measure, row.part) == ("cosine", "token–token")]
+    assert found.extremes() and not found.extremes() & {5, 6, 20, 21, 22}
+    cosines = found.of(HistogramBin, measure="cosine", part="token–token")
     assert sum(row.count for row in cosines) == 58 * 57 // 2  # equal vectors are pairs, zero vectors are none
     assert cosines[-1].high >= 1 - 1e-6
-    assert [row.token_id for row in tokens if row.mean_cosine is None] == [5, 6]
-    assert [row.token_id for row in tokens if row.repeated] == [5, 6, 10, 20, 21, 22]
-    most = [p for p in found.pairs if (p.among, p.measure, p.end_of_scale) == ("all", "cosine", "most")]
+    assert [row.token_id for row in found.of(VocabularyToken, mean_cosine=None)] == [5, 6]
+    assert [row.token_id for row in found.of(VocabularyToken, repeated=True)] == [5, 6, 10, 20, 21, 22]
+    most = found.of(VocabularyExtreme, what="token–token", among="all", measure="cosine", end_of_scale="most")
     assert most[0].value < 0.999
 
 
@@ -85,23 +88,18 @@ def test_extremes_among_text_leave_out_what_is_none():
     x = vectors(80, 8)
     x[2], x[79] = x[1] + 1e-4, x[1] + 2e-4  # bytes, unused and nameless: alike, as they were never trained
     found = Rows(made_up(x))
-    nearest = [p for p in found.pairs if (p.measure, p.end_of_scale, p.rank) == ("distance", "most", 1)]
-    first = {p.among: p for p in nearest}
-    assert {first["all"].token_id, first["all"].other_id} <= {1, 2, 79}
-    text = [p for p in found.pairs if p.among == "text"]
-    assert not {i for p in text for i in (p.token_id, p.other_id)} & {0, 1, 2, 79}
-    inner = x[3:79]
-    distance = np.linalg.norm(inner[:, None] - inner[None], axis=2) + 1e9 * np.eye(76)
-    assert first["text"].value == pytest.approx(distance.min(), rel=1e-6)
-    assert not {t.token_id for t in found.ranked if t.among == "text"} & {0, 1, 2, 79}
+    nearest = {"what": "token–token", "measure": "distance", "end_of_scale": "most", "rank": 1}
+    assert found.extremes(among="all", **nearest) <= {1, 2, 79}
+    assert found.extremes(among="text") and not found.extremes(among="text") & {0, 1, 2, 79}
+    (first,) = found.of(VocabularyExtreme, among="text", **nearest)
+    assert first.value == pytest.approx(pdist(x[3:79]).min(), rel=1e-6)
 
 
 def test_the_same_seed_gives_the_same_points_on_the_principal_components_and_in_maps():
     x = made_up(vectors(200, 8), vectors(40, 8, seed=1))
-    found = Rows(x, points=30, maps=("tsne",))
-    assert found.rows == Rows(x, points=30, maps=("tsne",)).rows
-    assert found.of(Point) != Rows(x, seed=1, points=30, maps=("tsne",)).of(Point)
-    points = {name: [p for p in found.of(Point) if p.projection == name] for name in ("pca of token", "tsne")}
+    found, again, other = (Rows(x, seed, points=30, maps=("tsne",)) for seed in (0, 0, 1))
+    assert found.rows == again.rows and found.of(Point) != other.of(Point)
+    points = {name: found.of(Point, projection=name) for name in ("pca of token", "tsne")}
     assert {p.projection for p in found.of(Point)} == {*points, "pca", "pca of position"}
     assert (len(points["tsne"]), len({p.point for p in points["pca of token"]})) == (30 + 40, 30)
     tokens = {row.token_id: (row.pc1, row.pc2, row.pc3) for row in found.of(VocabularyToken)}
@@ -109,14 +107,11 @@ def test_the_same_seed_gives_the_same_points_on_the_principal_components_and_in_
         assert (p.x, p.y, p.z) == pytest.approx(tokens[p.point])
 
 
-def test_vectors_that_are_no_numbers():
+def test_degenerate_tables_and_too_few_vectors_for_a_map():
     x = vectors(50, 8)
     x[3, 3] = np.inf
     with pytest.raises(ReporterError, match="model 'm': 1 of its vectors are not finite, the first in row 3"):
         Rows(made_up(x))
-
-
-def test_degenerate_tables_and_too_few_vectors_for_a_map():
     few = Rows(made_up(vectors(4, 8)), maps=("tsne",))
     assert few.missing == {"tsne": "4 vectors are too few for t-SNE; leave out `tsne`"}
     assert {row.measure for row in few.of(HistogramBin)} == {"norm", "cosine", "distance", "dot"}
@@ -132,6 +127,5 @@ def test_maps_keep_clusters_together():
     label = np.arange(60) % 3
     x = (np.random.default_rng(0).normal(size=(60, 70)) + 40 * np.eye(70)[label]).astype(np.float32)
     at = of_neighbours(x, 0)
-    distance = np.linalg.norm(at[:, None] - at[None], axis=2) + np.eye(60) * 1e9
-    assert (label[distance.argmin(axis=1)] == label).all()
+    assert (label[(cdist(at, at) + np.eye(60) * 1e9).argmin(axis=1)] == label).all()
     assert at.shape == (60, 2)
