@@ -15,10 +15,11 @@ number is that which the claim is about, at its very edge, so that either verdic
 
 import sys
 from functools import cache, partial
+from itertools import product
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
+from scipy.signal import lfilter
 
 from reporter.geometry.intervals import percentile_interval, text_error
 from reporter.geometry.statistics import by_chance, correlation, effective_points, fisher
@@ -70,19 +71,17 @@ RELATED = ("3 relatives", "same model twice")
 HILLS = ("bell", "rise-then-fall")
 
 
-def noise(rng, kind, shape):
-    """Noise of variance 1 over the last axis."""
-    if kind == "independent":
-        return rng.standard_normal((*shape, K))
-    if kind == "shared":
-        return np.sqrt(0.8) * rng.standard_normal((*shape, 1)) + np.sqrt(0.2) * rng.standard_normal((*shape, K))
-    return rng.standard_normal((*shape, K)) @ np.linalg.cholesky(correlation_of(kind)).T
-
-
 def correlation_of(kind):
-    """Correlation of the noise of any two points."""
+    """Correlation of the noise of any two points; opposite: what one layer gains the next one loses."""
     lags = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
-    return {"independent": 1.0 * (lags == 0), "shared": np.where(lags == 0, 1.0, 0.8), "wandering": 0.9**lags}[kind]
+    return {"independent": np.eye(K), "shared": 0.8 ** (lags > 0), "wandering": 0.9**lags, "opposite": (-0.8) ** lags}[
+        kind
+    ]
+
+
+def noise(rng, kind, shape=()):
+    """Noise of variance 1 over the last axis."""
+    return rng.standard_normal((*shape, K)) @ np.linalg.cholesky(correlation_of(kind)).T
 
 
 @cache
@@ -145,24 +144,18 @@ def relation(is_, over, models, repetitions):
     rng = np.random.default_rng([models, len(over), len(is_)])
     least, r, wrong = (0.3, 0.3, 0) if is_ == "none" else (None, 0.0, 0)
     claim = SimpleNamespace(x="x", y="y", over=over, is_=is_, method="spearman", at_least=least)
+    n = {"models": models, "layers": K, "types": 60}[over]
     for _ in range(repetitions):
-        if over == "models":
-            x = rng.standard_normal(models)
-            y = r * x + np.sqrt(1 - r * r) * rng.standard_normal(models)
-            z, error = fisher(correlation(x, y, "spearman") or 0.0, models, "spearman")
-            related = [_Related("m", z, error, models, by_chance(x, y, "spearman"))]
-        else:
-            n, steps = (K, 0.9) if over == "layers" else (60, 0.0)
-            common = rng.standard_normal((2, n)) * (over == "types")  # types are the same ones in all models
-            related = []
-            for _ in range(models):
-                x, y = common + rng.standard_normal((2, n)) * (0.1 if over == "types" else 1.0)
-                y = r * x + np.sqrt(1 - r * r) * y
-                for i in range(1, n if steps else 1):
-                    x[i] += steps * x[i - 1]
-                    y[i] += steps * y[i - 1]
-                points = effective_points(x, y, "spearman") if over == "layers" else n
-                related.append(_Related("m", *fisher(correlation(x, y, "spearman") or 0.0, points, "spearman"), n))
+        common = rng.standard_normal((2, n)) * (over == "types")  # types are the same ones in all models
+        related = []
+        for _ in range(1 if over == "models" else models):
+            x, y = common + rng.standard_normal((2, n)) * (0.1 if over == "types" else 1.0)
+            y = r * x + np.sqrt(1 - r * r) * y
+            if over == "layers":  # each goes on from the one before
+                x, y = lfilter([1.0], [1.0, -0.9], (x, y))
+            points = effective_points(x, y, "spearman") if over == "layers" else n
+            found = fisher(correlation(x, y, "spearman") or 0.0, points, "spearman")
+            related.append(_Related("m", *found, n, by_chance(x, y, "spearman") if over == "models" else (0.0, 0.0)))
         found = _finding(claim, related)
         wrong += found.holds is not None and found.holds <= 0.025
     return wrong / repetitions
@@ -181,12 +174,10 @@ def inside(number, low, high):
 
 def value(form, repetitions):
     """Return how often a number at the edge of its bounds seems to lie inside."""
-    rng, wrong = np.random.default_rng(len(form)), 0
-    for _ in range(repetitions):
-        at = float(rng.standard_normal())
-        holds, _ = inside(Bounded(at, at - 1.959964, at + 1.959964), *bounded(0.0, -0.5, 0.5)[form])
-        wrong += holds <= 0.025
-    return wrong / repetitions
+    numbers = np.random.default_rng(len(form)).standard_normal(repetitions).tolist()
+    bounds = bounded(0.0, -0.5, 0.5)[form]
+    holds = [inside(Bounded(at, at - 1.959964, at + 1.959964), *bounds)[0] for at in numbers]
+    return float((np.array(holds) <= 0.025).mean())
 
 
 @cache
@@ -263,7 +254,7 @@ def _relations(is_, texts, repetitions):
     order = np.random.default_rng(7).permutation(K)
     shapes = [1.0 + 0.4 * X[order], 1.0 + 0.4 * X[np.array([3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 12])[order]]]
     edge = abs(correlation(*shapes, "spearman") or 0.0)
-    claim: Any = SimpleNamespace(x="x", y="y", over="layers", is_=is_, method="spearman", at_least=edge)
+    claim = SimpleNamespace(x="x", y="y", over="layers", is_=is_, method="spearman", at_least=edge)
     sides = [_with_errors(shape, texts, repetitions, K, seed) for shape, seed in zip(shapes, (3, 4), strict=True)]
     found = []
     for (x, x_errors), (y, y_errors) in zip(*(zip(*side, strict=True) for side in sides), strict=True):
@@ -275,9 +266,10 @@ def _relations(is_, texts, repetitions):
 
 
 COUNTS = (12, 15, 30, 100)
+VALUES, SIDES = ("above", "below", "between", "within"), ("above", "below", "different", "same")
 FORMS = (
-    *(f"value, {form}" for form in ("above", "below", "between", "within")),
-    *(f"differ, {is_}" for is_ in ("above", "below", "different", "same")),
+    *(f"value, {form}" for form in VALUES),
+    *(f"differ, {is_}" for is_ in SIDES),
     *(f"paired, {is_}" for is_ in ("above", "different", "same")),
     *(f"shape, {name}" for name in ("increasing", "decreasing", "flat", "bell")),
     *(f"relation, {is_}" for is_ in ("positive", "none")),
@@ -286,26 +278,18 @@ FORMS = (
 
 def table(repetitions):
     """Yield claim form, kind of statistic, models, and the highest rate of false 'supported'."""
+    few, kinds = max(1, repetitions // 5), {"with interval": True, "without": False}.items()
     for name in TRUE:
-        for models in (*MODELS, *RELATED):
-            for interval in (True, False):
-                kind = "with interval" if interval else "without"
-                count = max(1, repetitions // 5) if name in HILLS else repetitions
-                yield f"shape, {name}", kind, str(models), worst(name, models, interval, count)
+        for models, (kind, interval) in product((*MODELS, *RELATED), kinds):
+            yield f"shape, {name}", kind, models, worst(name, models, interval, few if name in HILLS else repetitions)
         if name in HILLS:
-            count = max(1, repetitions // 5)
-            yield f"shape, {name}", "with interval, layers paired", "1", worst(name, 1, True, count, paired=True)
-    for is_ in ("above", "below", "different", "same"):
-        for pair in ((1, 1), (2, 2), (2, 6), (3, 3), (6, 6), (12, 12)):
-            for interval in (True, False):
-                kind = "with interval" if interval else "without"
-                yield f"differ, {is_}", kind, f"{pair[0]} and {pair[1]}", differ(is_, pair, interval, repetitions)
-    for is_ in ("positive", "negative", "none"):
-        for over in ("layers", "types", "models"):
-            for models in (4, 6, 12) if over == "models" else MODELS:
-                yield f"relation, {is_}", f"over {over}", str(models), relation(is_, over, models, repetitions)
-    for form in ("above", "below", "between", "within"):
-        yield f"value, {form}", "with interval", "1", value(form, repetitions)
+            yield f"shape, {name}", "with interval, layers paired", 1, worst(name, 1, True, few, paired=True)
+    for is_, pair, (kind, interval) in product(SIDES, ((1, 1), (2, 2), (2, 6), (3, 3), (6, 6), (12, 12)), kinds):
+        yield f"differ, {is_}", kind, f"{pair[0]} and {pair[1]}", differ(is_, pair, interval, repetitions)
+    for is_, over in product(("positive", "negative", "none"), ("layers", "types", "models")):
+        for models in (4, 6, 12) if over == "models" else MODELS:
+            yield f"relation, {is_}", f"over {over}", models, relation(is_, over, models, repetitions)
+    yield from ((f"value, {form}", "with interval", 1, value(form, repetitions)) for form in VALUES)
 
 
 if __name__ == "__main__":

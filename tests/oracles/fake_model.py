@@ -10,6 +10,11 @@ import itertools
 from types import SimpleNamespace
 
 import numpy as np
+import torch
+
+from reporter.forward.readout import Vocabulary
+from reporter.models.capture import share
+from reporter.models.load import Captured
 
 PAD, EDGE, FIRST_WORD = 0, 1, 2
 SINK_WORD = 3
@@ -43,8 +48,6 @@ class FakeModel:
         self, role="encoder", layers=3, width=16, special=True, positions=True, sinks=True, seed=0, max_tokens=None,
         change=None, final_width=None,
     ):  # fmt: skip
-        import torch
-
         rng = np.random.default_rng(seed)
         self.role, self.layers, self.width = role, layers, width
         self.special, self.positions, self.sinks, self.change = special, positions, sinks, change
@@ -60,18 +63,14 @@ class FakeModel:
         self.anatomy = SimpleNamespace(role=role, max_tokens=max_tokens, **sizes, **ways)
 
     def states(self, input_ids, attention_mask):
-        import torch
-
         ids, mask = input_ids, attention_mask.float()[..., None]
         embeddings, positions = torch.from_numpy(self.embeddings), torch.from_numpy(self.position_vectors)
         places = torch.from_numpy(self.places[: ids.shape[1]])
         x = embeddings[ids] + positions[: ids.shape[1]]
         found = [x]
         for block, weight in enumerate(self.weights, 1):
-            if self.role == "decoder":
-                mixed = (x * places * mask).cumsum(1) / mask.cumsum(1)
-            else:
-                mixed = (x * places * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)
+            mixed = (x * places * mask).cumsum(1) / mask.cumsum(1)  # at the last place: of the whole text
+            mixed = mixed if self.role == "decoder" else mixed[:, -1:]
             x = x + torch.tanh(x @ torch.from_numpy(weight) + mixed * places)
             if self.sinks and block == 2:
                 x = x.clone()
@@ -84,23 +83,15 @@ class FakeModel:
 
         Its attention adds a half of each step, its feed-forward the other.
         """
-        import torch
-
-        from reporter.models.capture import share
-        from reporter.models.load import Captured
-
         path = self.states(input_ids, attention_mask)
         final = None if self.anatomy.final_width is None else self.close(path[-1])
         steps = [(x, (y - x) / 2) for x, y in itertools.pairwise(path)]
         between = [x + a for x, a in steps] if attention else None
-        shares = [torch.stack([share(a, x), share(a, x + a)], dim=-2) for x, a in steps] if contributions else None
-        added = None if shares is None else torch.stack(shares)
-        return Captured(path=path, final=final, attention=between, contributions=added)
+        shares = [torch.stack([share(a, x), share(a, x + a)], dim=-2) for x, a in steps]
+        return Captured(path, final, between, torch.stack(shares) if contributions else None)
 
     def close(self, x):
         """Scale to norm 1, then pad with zeros or cut off dimensions."""
-        import torch
-
         if self.anatomy.final_width is None:
             return x
         x = x / x.norm(dim=-1, keepdim=True).clamp_min(1e-9)
@@ -108,8 +99,6 @@ class FakeModel:
 
     def reference(self, ids):
         """Return the L + 1 states of one text alone, each (tokens, width) in float64."""
-        import torch
-
         found = self.states(torch.tensor([ids]), torch.ones(1, len(ids)))
         return [x[0].double().numpy() for x in found]
 
@@ -120,8 +109,6 @@ class FakeHead:
     mask_id = 2
 
     def __init__(self, model):
-        import torch
-
         rng = np.random.default_rng(99)
         width = model.anatomy.final_width or model.width
         self.kind = "causal" if model.role == "decoder" else "masked"
@@ -134,10 +121,6 @@ class FakeHead:
 
 def fake_vocabulary(model):
     """Of the words one third each is none, a function word, a content word; every tenth goes on with the one before."""
-    import torch
-
-    from reporter.forward.readout import Vocabulary
-
     ids = np.arange(FIRST_WORD + WORDS)
     kinds = np.where(ids < FIRST_WORD, 0, ids % 3)
     return Vocabulary(torch.from_numpy(model.embeddings), kinds, ids % 10 == 9, np.zeros(len(ids), dtype=bool))

@@ -9,17 +9,16 @@ sentence, were it believed. Views, floors, baselines and checkpoints have noise 
 import math
 import sys
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles`` when run as a script
 
-from oracles import claim_calibration
-from oracles.claim_calibration import KINDS, K
+from oracles.claim_calibration import KINDS, K, noise
 
 from reporter.geometry.intervals import error_over_texts, errors_apart, quantile
 from reporter.judge.numbers import MetricRow, Numbers
@@ -34,12 +33,9 @@ NAME = "anisotropy.top_variance_share"
 TEXTS = 40
 
 
-def noise(rng, kind):
-    """Noise of variance 1 over a profile."""
-    if kind == "opposite":  # what one layer gains the next one loses
-        lags = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
-        return np.linalg.cholesky((-0.8) ** lags) @ rng.standard_normal(K)
-    return claim_calibration.noise(rng, kind, ())
+def bell(at):
+    """A bell of height 1 with its peak at a layer."""
+    return np.exp(-((np.arange(K) - at) ** 2) / 8)
 
 
 def statistic(**more):
@@ -54,7 +50,7 @@ class MadeUp(Numbers):
         values: a profile of a model under a view, of a statistic, at a step.
         error: standard error of each number.
         roles: the role of each model.
-        steps: training steps of the models; none for a single checkpoint.
+        steps: training steps of the models; None for a single checkpoint.
         baselines: whether there are some.
         untrained: models whose weights are those of an initialisation.
         whole: whether they are numbers of the whole model.
@@ -67,67 +63,51 @@ class MadeUp(Numbers):
     """
 
     def __init__(
-        self, values, error, roles, steps=(), baselines=(), untrained=(), whole=False, names=(NAME,), sinks=(),
+        self, values, error, roles, steps=(None,), baselines=(), untrained=(), whole=False, names=(NAME,), sinks=(),
         bases=None, corpora=("c",), words=(1000, 1000), last=K,
     ):  # fmt: skip
         models = {name: SimpleNamespace(base=(bases or {}).get(name)) for name in roles}
         of = {"study": "s", "views": ("words", "no-sinks"), "texts": "sampled", "sections": {}}
         study = SimpleNamespace(models=models, corpora=dict.fromkeys(corpora), **of)
-        self.names, self._where, self._words, self._last = tuple(names), sinks, words, last
-        self._made, self._error, self._known_roles, self._steps = values, error, roles, steps
-        self._null, self._untrained, self._is_whole, self._kept = baselines, untrained, whole, {}
-        super().__init__(SimpleNamespace(records=self._answer), study)
-        self.rows = self._profiles
-
-    def _answer(self, sql, values):
-        if "initialised" in sql:
-            return [{"model": model} for model in self._untrained]
-        if "max(layers)" in sql:
-            return [{"model": model, "blocks": K - 1} for model in self._known_roles]
-        if "FROM sinks" in sql:
-            keys = ("position_last", "layer_first", "layer_last", "count")
-            own = [dict(zip(keys, of, strict=True)) for of in self._where]
-            return [row | at for at in self._cells() for row in own]
-        if "tokens" in sql:
-            counted = {"checkpoint": "final", "tokens": 1000, "texts": TEXTS, "sinks": TEXTS}
-            return [at | counted for at in self._cells()]
-        if "FROM corpora" in sql:
-            sizes = zip(self.study.corpora, self._words, strict=False)
-            return [{"corpus": corpus, "words": words, "texts": TEXTS} for corpus, words in sizes]
-        return []
-
-    def _cells(self):
-        return [{"model": model, "corpus": corpus} for model in self._known_roles for corpus in self.study.corpora]
-
-    def role_of(self, model):
-        return self._known_roles[model]
+        self.names, self._made, self._error, self._roles, self._steps = tuple(names), values, error, roles, steps
+        self._baselines, self._last, self._is_whole = baselines, last, whole
+        cells = [{"model": model, "corpus": corpus} for model in roles for corpus in corpora]
+        keys = ("position_last", "layer_first", "layer_last", "count")
+        counted = {"checkpoint": "final", "tokens": 1000, "texts": TEXTS, "sinks": TEXTS}
+        sizes = zip(corpora, words, strict=False)
+        answers = {  # by what is in the question
+            "initialised": [{"model": model} for model in untrained],
+            "max(layers)": [{"model": model, "blocks": K - 1} for model in roles],
+            "FROM sinks": [dict(zip(keys, of, strict=True)) | at for at in cells for of in sinks],
+            "tokens": [at | counted for at in cells],
+            "FROM corpora": [{"corpus": corpus, "words": words, "texts": TEXTS} for corpus, words in sizes],
+            "": [],
+        }
+        store = SimpleNamespace(records=lambda sql, _: next(rows for part, rows in answers.items() if part in sql))
+        super().__init__(store, study)
+        self.rows, self.role_of = cache(self._profiles), roles.__getitem__
 
     def _profiles(self, full_name, view):
-        if full_name.removesuffix("_floor") not in self.names:
-            return ()
-        if (full_name, view) not in self._kept:
-            names = [*self._known_roles, *(f"{m} ({b})" for m in self._known_roles for b in self._null)]
-            floor = full_name.endswith("_floor")
-            steps, error = self._steps or (None,), None if floor else self._error
-            self._kept[full_name, view] = tuple(
-                row
-                for model in (list(self._known_roles) if floor else names)
-                for step in (steps[-1:] if "(" in model else steps)
-                for corpus in self.study.corpora
-                for row in self._of(full_name, view, model, corpus, step, error)
-            )
-        return self._kept[full_name, view]
+        floor = full_name.endswith("_floor")
+        baselines = () if floor else (f"{model} ({of})" for model in self._roles for of in self._baselines)
+        return tuple(
+            row
+            for model in (*self._roles, *baselines)
+            for step in (self._steps[-1:] if "(" in model else self._steps)
+            for corpus in self.study.corpora
+            for row in self._of(full_name, view, model, corpus, step, None if floor else self._error)
+            if full_name.removesuffix("_floor") in self.names
+        )
 
     def _of(self, full_name, view, model, corpus, step, error):
-        role = self._known_roles[model.partition(" ")[0]]
         half = math.nan if error is None else quantile(0.975) * error
         values = np.asarray(self._made(model, view, full_name, step))[: 1 if self._is_whole else self._last]
-        checkpoint = "final" if step is None else str(step), step, step == (self._steps or (None,))[-1]
+        checkpoint = "final" if step is None else str(step), step, step == self._steps[-1]
         for layer, value in enumerate(values.tolist()):
             at = ("block" if layer else "embedding", layer, layer / (K - 1))
             ends = (None, None) if error is None else (value - half, value + half)
             place = (None, None, None) if self._is_whole else at
-            yield MetricRow(model, *checkpoint, role, corpus, *place, value, *ends)
+            yield MetricRow(model, *checkpoint, self._roles[model.partition(" ")[0]], corpus, *place, value, *ends)
 
 
 def made(numbers, against_base=(), **more):
@@ -136,7 +116,7 @@ def made(numbers, against_base=(), **more):
     return look(Subjects(numbers, statistics, frozenset(against_base)))
 
 
-NULLS: dict[str, dict[str, Any]] = {
+NULLS = {
     "one model": {"roles": {"a": "decoder"}},
     "one model, baselines": {"roles": {"a": "encoder"}, "baselines": ("random-init", "shuffled")},
     "checkpoints": {"roles": {"a": "decoder"}, "steps": (0, 10, 100, 1000, 2000, 4000, 8000)},
@@ -170,8 +150,8 @@ def of_nothing(study, truth, kind, seed, error=0.1):
 def peak(seed, kind, error=0.03, at=7):
     """Return the findings about a bell with its peak at a layer."""
     rng = np.random.default_rng([seed, KINDS.index(kind)])
-    bell = 0.2 + 0.6 * np.exp(-((np.arange(K) - at) ** 2) / 8)
-    same = {view: bell + error * noise(rng, kind) for view in ("words", "no-sinks")}
+    shape = 0.2 + 0.6 * bell(at)
+    same = {view: shape + error * noise(rng, kind) for view in ("words", "no-sinks")}
     found = made(MadeUp(lambda model, view, name, step: same[view], error, {"a": "decoder"}))
     return [row for row in found.rows if row["kind"] == "extremes"]
 
@@ -188,12 +168,10 @@ def of_texts(seed, kind, paired, height=0.5, error=0.03, at=7):
         at: the layer that is the highest.
     """
     rng = np.random.default_rng([seed, len(kind)])
-    texts = 0.3 + height * np.exp(-((np.arange(K) - at) ** 2) / 8)
-    texts = texts + error * math.sqrt(TEXTS) * np.array([noise(rng, kind) for _ in range(TEXTS)])
+    texts = 0.3 + height * bell(at) + error * math.sqrt(TEXTS) * noise(rng, kind, (TEXTS,))
     mean = texts.mean(axis=0)
     errors = [error_over_texts(of, np.arange(TEXTS), TEXTS, TEXTS) for of in (texts - mean).T]
-    told = errors_apart([one for one in errors if one is not None], TEXTS)
-    apart = np.array([np.pad(row, (0, K - len(row))) for row in told or ()])
+    apart = np.array([np.pad(row, (0, K - len(row))) for row in errors_apart(errors, TEXTS)])
     own = apart.diagonal()
     covariance = covariance_of(own, apart)[None] if paired else None
     return Points(mean[None], own[None], np.linspace(0, 1, K), covariance=covariance)

@@ -10,60 +10,45 @@ from typing import Any
 
 from oracles.families import build_family
 
-ROOT = Path(__file__).parents[2]
-
 _BERT: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 200}
-_GPT2: dict[str, Any] = {"n_embd": 16, "n_positions": 200}
-_NEO = {"hidden_size": 16, "attention_types": [[["global", "local"], 6]], "max_position_embeddings": 200}
-SIZES: dict[str, tuple[str, dict[str, Any]]] = {  # what says how many layers there are, and how small the rest is
-    "bloom": ("n_layer", {"hidden_size": 16}),
-    "distilbert": ("n_layers", {"dim": 16, "hidden_dim": 24, "max_position_embeddings": 200}),
-    "gpt2": ("n_layer", _GPT2),
-    "gpt-neo": ("num_layers", _NEO),
-}
+SIZES = {"gpt2": ("n_layer", {"n_embd": 16, "n_positions": 200})}
+"""What says how many layers there are, and how small the rest is, where that is not as in BERT."""
 
 # The family of each model, and as many layers as claims speak of by number.
 HUB: dict[str, tuple[str, int]] = {
     "google-bert/bert-base-uncased": ("bert", 12),
     "google-bert/bert-base-cased": ("bert", 12),
-    "google-bert/bert-large-uncased": ("bert", 8),
     "FacebookAI/roberta-base": ("roberta", 12),
     "FacebookAI/roberta-large": ("roberta", 8),
-    "FacebookAI/xlm-roberta-base": ("xlm-roberta", 12),
-    "distilbert/distilbert-base-uncased": ("distilbert", 6),
-    "distilbert/distilroberta-base": ("roberta", 6),
-    "albert/albert-base-v2": ("albert", 12),
-    "answerdotai/ModernBERT-base": ("modernbert", 8),
     "sentence-transformers/all-MiniLM-L6-v2": ("bert", 6),
     "openai-community/gpt2": ("gpt2", 12),
-    "openai-community/gpt2-medium": ("gpt2", 8),
-    "distilbert/distilgpt2": ("gpt2", 6),
-    "EleutherAI/gpt-neo-125m": ("gpt-neo", 12),
     "EleutherAI/pythia-14m": ("neox, parallel", 6),
     "EleutherAI/pythia-70m": ("neox, parallel", 6),
     "EleutherAI/pythia-160m": ("neox, parallel", 12),
     "EleutherAI/pythia-410m": ("neox, parallel", 24),
-    "bigscience/bloom-560m": ("bloom", 8),
-    "bigscience/bloom-560m-intermediate": ("bloom", 8),
     "HuggingFaceTB/SmolLM2-135M": ("llama", 8),
     "meta-llama/Llama-2-7b-hf": ("llama", 32),
     "allenai/OLMo-2-0425-1B": ("olmo2", 4),
     "Qwen/Qwen2.5-0.5B": ("qwen2", 8),
 }
-PICKLED = ("bigscience/bloom-560m-intermediate",)
-"""Repositories whose revisions have pickled weights and no tokenizer."""
+NOT_RUN = """
+google-bert/bert-large-uncased FacebookAI/xlm-roberta-base distilbert/distilbert-base-uncased albert/albert-base-v2
+distilbert/distilroberta-base answerdotai/ModernBERT-base openai-community/gpt2-medium distilbert/distilgpt2
+EleutherAI/gpt-neo-125m bigscience/bloom-560m bigscience/bloom-560m-intermediate
+"""
+NAMES = {*HUB, *NOT_RUN.split()}
+"""Names of all models of the studies that ship, as the hub has them."""
 
 
-def fill(cache: Path, models: Iterable[Any], scratch: Path, words: list[str] | None = None) -> None:
+def fill(cache: Path, models: Iterable[Any], scratch: Path, words: list[str]) -> None:
     """Put every revision of these models (``HubModel``) into a local hub cache, as the hub's client lays it out.
 
     Args:
         cache: the cache's folder.
         models: models of a study.
         scratch: a folder to build in.
-        words: what their tokenizers know; those of all studies, of the shipped lists and of the grammar if left out.
+        words: what their tokenizers know.
     """
-    words = all_words() if words is None else words
     for model in models:
         revisions = [one.name for one in model.checkpoints] or [model.revision or "main"]
         for number, revision in enumerate(revisions):
@@ -76,16 +61,7 @@ def build(hub: str, folder: Path, words: list[str], number: int = 0) -> Path:
     depth, options = SIZES.get(family, ("num_hidden_layers", _BERT))
     folder.mkdir(parents=True)
     options = {"vocab_size": len(words) + 32, "initializer_range": 0.1 + 0.02 * number, depth: layers} | options
-    build_family(family, folder, **options)
-    if hub not in PICKLED:
-        add_words(folder, words)
-        return folder
-    import torch
-    from safetensors.torch import load_file
-
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    for file in ("model.safetensors", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
-        (folder / file).unlink(missing_ok=True)
+    add_words(build_family(family, folder, **options), words)
     return folder
 
 
@@ -106,16 +82,6 @@ def put(cache: Path, hub: str, revision: str, folder: Path) -> None:
 def words_of(texts: Iterable[str]) -> list[str]:
     """Return the words of texts, each once."""
     return sorted({word for text in texts for word in re.findall(r"[a-z]+", text.lower())})
-
-
-def all_words() -> list[str]:
-    """Return the words of all studies, of the lists that come with reporter and of its grammar."""
-    from reporter.texts.sources.generated import grammar_texts
-
-    files = [*(ROOT / "studies").rglob("*.yaml"), *(ROOT / "reporter/metrics/lists").glob("*.yaml")]
-    written = [file.read_text("utf-8") for file in sorted(files)]
-    generated = [record.text for record in grammar_texts(300, (6, 40), 1)]
-    return words_of((*written, *generated))
 
 
 def add_words(folder: Path, words: list[str]) -> None:

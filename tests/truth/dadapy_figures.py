@@ -17,43 +17,28 @@ def spaces() -> dict[str, np.ndarray]:
     return {"xyz": x, "xy": x[:, :2], "x": x[:, :1], "bent": x[:, :1] ** 3 - x[:, :1], "other": rng.random((400, 2))}
 
 
-IMBALANCES: dict[tuple[str, str], float] = {
-    ("xy", "xyz"): 0.011025,
-    ("xyz", "xy"): 0.008275,
-    ("x", "xyz"): 0.490075,
-    ("xyz", "x"): 0.079875,
-    ("x", "xy"): 0.488837,
-    ("xy", "x"): 0.068663,
-    ("bent", "xyz"): 0.590938,
-    ("xyz", "bent"): 0.194300,
-    ("bent", "xy"): 0.590612,
-    ("xy", "bent"): 0.169737,
-    ("bent", "x"): 0.293925,
-    ("x", "bent"): 0.011712,
-    ("bent", "other"): 1.064463,
-    ("other", "bent"): 1.011900,
-    ("other", "xyz"): 0.983050,
-    ("xyz", "other"): 0.966425,
-    ("other", "xy"): 0.982288,
-    ("xy", "other"): 0.971287,
-    ("other", "x"): 0.969112,
-    ("x", "other"): 1.040575,
-}
-"""Δ(A → B) of each two of the spaces."""
+IMBALANCES = np.array([
+    [0.000000, 0.008275, 0.079875, 0.194300, 0.966425],
+    [0.011025, 0.000000, 0.068663, 0.169737, 0.971287],
+    [0.490075, 0.488837, 0.000000, 0.011712, 1.040575],
+    [0.590938, 0.590612, 0.293925, 0.000000, 1.064463],
+    [0.983050, 0.982288, 0.969112, 1.011900, 0.000000],
+])  # fmt: skip
+"""Δ(A → B) of each two of the spaces, in their order: A by rows, B by columns."""
 
 
 def main() -> None:
-    """Print the table as DADApy returns them."""
+    """Print the table as DADApy returns it."""
     from dadapy import MetricComparisons
 
-    drawn = spaces()
-    for a, x in drawn.items():
-        for b, y in drawn.items():
-            if a < b:
-                both = MetricComparisons(np.hstack([x, y]), maxk=len(x) - 1)
-                of_a, of_b = list(range(x.shape[1])), list(range(x.shape[1], x.shape[1] + y.shape[1]))
-                there, back = both.return_inf_imb_two_selected_coords(of_a, of_b)
-                print(f'    ("{a}", "{b}"): {float(there):.6f},\n    ("{b}", "{a}"): {float(back):.6f},')
+    drawn = list(spaces().values())
+    found = np.zeros((len(drawn), len(drawn)))
+    for i, j in zip(*np.triu_indices(len(drawn), 1), strict=True):
+        both, width = np.hstack([drawn[i], drawn[j]]), drawn[i].shape[1]
+        parts = list(range(width)), list(range(width, both.shape[1]))
+        comparison = MetricComparisons(both, maxk=len(both) - 1)
+        found[i, j], found[j, i] = comparison.return_inf_imb_two_selected_coords(*parts)
+    print(np.array2string(found, separator=", ", floatmode="fixed", precision=6))
 
 
 if __name__ == "__main__":

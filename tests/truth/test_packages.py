@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import brentq
+from truth.dadapy_figures import IMBALANCES, spaces
 
 import reporter
 from reporter import geometry
 from reporter.geometry.ratios import log_ratios
+from reporter.geometry.similarity import imbalances
 
 MANIFOLDS = ("M1_Sphere", "M2_Affine_3to5", "M3_Nonlinear_4to6", "M4_Nonlinear", "M5a_Helix1d", "M5b_Helix2d")
 
@@ -110,3 +112,13 @@ def test_linearity_is_that_of_razzhigaev_et_al(microscope):
         values = found[found["statistic"] == name].sort_values("layer")["value"].to_numpy(float)
         assert values == pytest.approx(expected, abs=1e-5)
         assert added or max(expected) > 0.9 > 0.7 > min(expected)  # a case that can fail
+
+
+def test_information_imbalance_is_that_of_dadapy_and_blind_to_what_keeps_the_order_of_distances():
+    of, groups = spaces(), np.arange(400) % 2
+    found = imbalances([lambda x=x: torch.from_numpy(x) for x in of.values()], groups)[0]
+    apart = ~np.eye(len(of), dtype=bool)
+    np.testing.assert_allclose(found[apart], IMBALANCES[apart], atol=2e-6)
+    turned = 5 * of["xyz"] @ np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0] + 1e7
+    found = imbalances([lambda x=x: torch.from_numpy(x) for x in (of["xyz"], turned)], groups)[0]
+    assert (found[0, 1], found[1, 0]) == pytest.approx([2 / 400] * 2, abs=1e-12)
