@@ -162,7 +162,17 @@ def panels_shown(drawn: Drawn, scene: Scene, choice: Choice) -> list[tuple[Panel
         for pick in drawn.picks:
             if pick.shows:
                 panels = [panel for panel in panels if panel.value in pick.shows.get(picks[pick.name], ())]
-    return [(panel, rows_of_panel(drawn, panel, scene, choice)) for panel in panels if not hidden & set(panel.models)]
+    panels = [panel for panel in panels if not hidden & set(panel.models)]
+    picks, instead = picked(drawn, choice), drawn.chart.options.get("instead")
+    rows_of = _rows_by_panel(drawn, scene, choice, picks)
+    shown = [(panel, rows_of(panel)) for panel in panels]
+    if not instead or not any(rows.empty for _, rows in shown):
+        return shown
+    # A model of one kind of vectors has no picture of several.
+    column = instead["column"]
+    picks = picks | {column: instead["values"].get(picks.get(column), "")}
+    others = _rows_by_panel(drawn, scene, choice, picks)
+    return [(panel, others(panel) if rows.empty else rows) for panel, rows in shown]
 
 
 def _of_models(drawn: Drawn, scene: Scene, choice: Choice) -> list[Panel]:
@@ -175,17 +185,6 @@ def _of_models(drawn: Drawn, scene: Scene, choice: Choice) -> list[Panel]:
     return [Panel(f"{name}|{last[name]}", name, (name,)) for name in names]
 
 
-def rows_of_panel(drawn: Drawn, panel: Panel, scene: Scene, choice: Choice) -> pd.DataFrame:
-    """Return the rows that a panel draws."""
-    picks = picked(drawn, choice)
-    rows = _rows(drawn, panel, scene, choice, picks)
-    instead = drawn.chart.options.get("instead")
-    if rows.empty and instead:  # a model of one kind of vectors has no picture of several
-        column = instead["column"]
-        rows = _rows(drawn, panel, scene, choice, picks | {column: instead["values"].get(picks.get(column), "")})
-    return rows
-
-
 def layer_shown(rows: pd.DataFrame, choice: Choice) -> tuple[str, int] | None:
     """Return the site and layer that a chart of one layer at a time shows, of a model's rows; None without any."""
     pairs = {(str(site), int(layer)) for site, layer in rows[["site", "layer"]].dropna().itertuples(index=False)}
@@ -196,9 +195,19 @@ def layer_shown(rows: pd.DataFrame, choice: Choice) -> tuple[str, int] | None:
     return stops[(len(stops) - 1) // 2] if stops else None
 
 
-def _rows(drawn: Drawn, panel: Panel, scene: Scene, choice: Choice, picks: Mapping[str, str]) -> pd.DataFrame:
-    chart, rows = drawn.chart, drawn.frame
-    assert rows is not None
+def _rows_by_panel(
+    drawn: Drawn, scene: Scene, choice: Choice, picks: Mapping[str, str]
+) -> Callable[[Panel], pd.DataFrame]:
+    """Return a function that chooses the rows of a panel."""
+    frame = drawn.frame
+    assert frame is not None
+    if drawn.chart.by_layer:  # which layers there are depends on the panel, whatever else is chosen
+        return lambda panel: _chosen(_of_panel(drawn.chart, frame, panel, choice), drawn, scene, choice, picks)
+    chosen = _chosen(frame, drawn, scene, choice, picks)
+    return lambda panel: _of_panel(drawn.chart, chosen, panel, choice)
+
+
+def _of_panel(chart: Chart, rows: pd.DataFrame, panel: Panel, choice: Choice) -> pd.DataFrame:
     if chart.chapter is None and chart.facet:
         rows = rows[rows[chart.facet].astype(str) == panel.value]
     if chart.chapter is not None and not chart.together:
@@ -207,6 +216,10 @@ def _rows(drawn: Drawn, panel: Panel, scene: Scene, choice: Choice, picks: Mappi
     if chart.by_layer:
         place = layer_shown(rows, choice)
         rows = rows[(rows["site"] == place[0]) & (rows["layer"] == place[1])] if place else rows[:0]
+    return rows
+
+
+def _chosen(rows: pd.DataFrame, drawn: Drawn, scene: Scene, choice: Choice, picks: Mapping[str, str]) -> pd.DataFrame:
     follows = drawn.follows
     if "view" in rows and choice.view:
         rows = rows[rows["view"] == choice.view]
@@ -230,10 +243,11 @@ def captions_of(drawn: Drawn, scene: Scene, choice: Choice) -> dict[str, str]:
     chart = drawn.chart
     if chart.say is None:
         return {}
-    panels = panels_shown(drawn, scene, choice)
     if chart.chapter is not None and drawn.frame is not None:
         groups = drawn.frame.groupby(["model", "checkpoint"])
         panels = [(Panel("|".join(map(str, who)), str(who[0])), rows) for who, rows in groups]
+    else:
+        panels = panels_shown(drawn, scene, choice)
     return {panel.value: text for panel, rows in panels if len(rows) and (text := chart.say(rows, scene))}
 
 
@@ -302,8 +316,8 @@ def pack_column(column: pd.Series[Any]) -> dict[str, Any]:
     """
     import pandas as pd
 
-    distinct, values = pd.factorize(column, use_na_sentinel=False)
-    tidied = [tidy(value) for value in values.tolist()]  # most columns repeat few values
+    distinct, values = pd.factorize(column, use_na_sentinel=False)  # most columns repeat few values
+    tidied = list(map(_number if values.dtype == float else tidy, values.tolist()))
     levels = list(dict.fromkeys(tidied))
     place = {level: code for code, level in enumerate(levels)}
     codes = np.array([place[value] for value in tidied], dtype=np.int64)[distinct]
@@ -332,7 +346,10 @@ def tidy(value: Any) -> Any:
     """Return a value that JSON can hold: NULL, NaN and infinity become None, whole floats become integers."""
     if is_null(value) or isinstance(value, str):
         return None if is_null(value) else value
-    number = float(value)
+    return _number(float(value))
+
+
+def _number(number: float) -> float | None:
     if not math.isfinite(number):
         return None
     if number.is_integer() and abs(number) < 2**53:

@@ -435,9 +435,8 @@ def _may_run(column: pd.Series[Any]) -> bool:
 
     if not (is_object_dtype(column.dtype) or is_string_dtype(column.dtype)):
         return False
-    return any(
-        as_plain_text(value) != value for value in {value for value in column.tolist() if isinstance(value, str)}
-    )
+    values = column.tolist() if is_object_dtype(column.dtype) else column.unique()
+    return any(as_plain_text(text) != text for text in {value for value in values if isinstance(value, str)})
 
 
 def _card(folder: Path, contents: Contents, definitions: Mapping[str, Definition]) -> queries.Row:
