@@ -8,7 +8,7 @@ import pytest
 def make_batch():
     """Return a function that makes a batch from states and facts in any order of rows."""
 
-    def make(states, texts, positions=None, strata=None, contexts=None, token_ids=None, layout=None, units=None):
+    def make(states, texts, positions=None, strata=None, contexts=None, token_ids=None, layout=None):
         """``states`` has (tokens, width) for each place; ``strata`` is one of 0, 1, 2 for each token."""
         import torch
 
@@ -17,12 +17,11 @@ def make_batch():
         from reporter.forward.token_categories import Sinks
         from reporter.models.places import Layout
 
-        texts = np.asarray(texts, dtype=np.int64)
         count = len(texts)
-        positions = np.arange(count) if positions is None else np.asarray(positions, dtype=np.int64)
-        strata = np.zeros(count, dtype=np.int64) if strata is None else np.asarray(strata)
-        token_ids = positions if token_ids is None else np.asarray(token_ids, dtype=np.int64)
-        contexts = positions if contexts is None else np.asarray(contexts)
+        positions = range(count) if positions is None else positions
+        facts = (texts, positions, [0] * count if strata is None else strata)
+        facts += tuple(positions if of is None else of for of in (contexts, token_ids))
+        texts, positions, strata, contexts, token_ids = (np.asarray(of, dtype=np.int64) for of in facts)
         order = np.argsort(strata, kind="stable")
         own = [row for row in np.argsort(positions, kind="stable") if strata[row] != 1]
         first = np.isin(np.arange(count), [own[at] for at in np.unique(texts[own], return_index=True)[1]])
@@ -39,7 +38,7 @@ def make_batch():
             token_ids=token_ids[order],
             texts=texts[order],
             originals=texts[order],
-            units=(texts if units is None else np.asarray(units, dtype=np.int64))[order],
+            units=texts[order],
             positions=positions[order],
             first_own=first[order],
             contexts=contexts.astype(np.uint64)[order],

@@ -28,8 +28,7 @@ def test_weights_are_poisson_with_mean_1_and_independent_over_texts_and_replicat
     assert weights.var() == pytest.approx(1, abs=5 * np.sqrt(3 / weights.size) + 1e-3)
     for k, probability in enumerate(np.exp(-1) / np.array([1, 1, 2, 6, 24, 120])):
         assert (weights == k).mean() == pytest.approx(probability, abs=2e-3)
-    for matrix in (weights - 1, weights.T - 1):
-        correlation = matrix @ matrix.T / matrix.shape[1]
+    for correlation in (np.corrcoef(weights), np.corrcoef(weights.T)):
         np.fill_diagonal(correlation, 0)
         # Of half a million correlations with deviation 1/√1000 hardly one exceeds 5.5 of them by chance.
         assert np.abs(correlation).max() < 7 / np.sqrt(1000)
@@ -90,9 +89,8 @@ def test_a_divergence_that_is_infinite_is_left_out(make_batch, feed):
     def log_probabilities(states, closed):
         yield torch.stack([torch.tensor([0.0, -torch.inf]) if states[0, 0] == 1 else half, half])
 
-    states = np.stack([np.ones((2, 2)), np.full((2, 2), 2.0)])
     readout = SimpleNamespace(lens_problem="", predicts_next=False, log_probabilities=log_probabilities)
-    batch = replace(make_batch(states, texts=[0, 1]), readout=readout)
+    batch = replace(make_batch([np.ones((2, 2)), np.full((2, 2), 2.0)], texts=[0, 1]), readout=readout)
     kept = feed(Lens(Layout(1, 2), seed=0, share=1.0), batch)
     assert kept.sums[0, 0, :2].tolist() == pytest.approx([np.log(2), 0.0])
     assert kept.counts[0, 0, :2].tolist() == [2, 1]
@@ -119,8 +117,8 @@ def test_numbers_of_texts_are_over_those_with_a_token_in_the_view(make_batch, fe
     rounded = states.astype(np.float32).astype(np.float64)
     for view, strata in VIEWS.items():
         seen = Observed({Largest.name: kept}, kept.layout, 40, view, 9)
-        inside = {text: (texts == text) & np.isin(stratum, strata) for text in range(40)}
-        inside = {text: rows for text, rows in inside.items() if rows.any()}
+        here = np.isin(stratum, strata)
+        inside = {text: here & (texts == text) for text in np.unique(texts[here])}
         weights = poisson_weights(np.array(list(inside)), seed=9).astype(float)
         for layer, place in enumerate(kept.layout.places):
             values = np.array([rounded[layer, rows, 0].mean() for rows in inside.values()])
@@ -129,10 +127,8 @@ def test_numbers_of_texts_are_over_those_with_a_token_in_the_view(make_batch, fe
             assert mean.value == pytest.approx(values.mean(), rel=1e-12)
             assert mean.square == pytest.approx((values**2).mean(), rel=1e-12)
             np.testing.assert_allclose(mean.replicates, values @ weights / weights.sum(axis=0), rtol=1e-9)
-            if layer:
-                assert squared.n == mean.n and squared.value == mean.square
-            else:
-                assert squared.n == 0 and np.isnan([squared.value, squared.square, *squared.replicates]).all()
+            assert squared.n == (mean.n if layer else 0) and (not layer or squared.value == mean.square)
+            assert layer or np.isnan([squared.value, squared.square, *squared.replicates]).all()
 
 
 def test_the_spread_of_the_halves_is_the_spread_of_the_groups():
@@ -156,18 +152,17 @@ def test_each_half_has_its_own_split_of_frequent_and_rare_tokens(observe):
     model, texts = FakeModel(role="decoder", final_width=16), made_up_texts(80)
     observables, _ = observe(model, texts, seed=5, names=("moments", FrequencySplit.name))
     corpus = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True)
-    first = originals(texts)  # texts that say the same fall into one group
+    group = groups_of(originals(texts), 5)  # texts that say the same fall into one
     for view in ("words", "all"):
         tokens, seen = corpus.view(view), Observed(observables, observables["moments"].layout, 80, view, 5)
         x = cosines(tokens.states[1], tokens.states[-1])
-        kept = HALVES[:, groups_of(first[tokens.texts], 5)]
         for half in (0, 7, HALF_SAMPLES - 1):
-            here = HALVES[half][groups_of(first[corpus.texts], 5)]
+            kept, here = (HALVES[half][group[some.texts]] for some in (tokens, corpus))
             counts = np.bincount(corpus.ids[here & ~corpus.special], minlength=100)
             frequent = (np.bincount(corpus.ids[here], minlength=100) > np.median(counts[counts > 0]))[tokens.ids]
             for name, kind in (("frequent", frequent), ("rare", ~frequent)):
                 found = seen.get(FrequencySplit).average(f"cosine_{name}", seen.path[1], seen.view).replicates[half]
-                assert found == pytest.approx(x[kept[half] & kind].mean(), rel=1e-5), name
+                assert found == pytest.approx(x[kept & kind].mean(), rel=1e-5), name
 
 
 # Texts that say the same are one observation: a corpus and its copy know no more than the corpus.
@@ -196,15 +191,13 @@ def test_a_corpus_and_its_copy_have_the_same_intervals(observe, values, role):
         assert several[1] == pytest.approx(several[0], rel=1e-4, abs=1e-6), key
         checked += 1
     assert checked > 30
-    for layer in range(2):
-        p = [of["convergence.frequency_gap_p", layer].value for of in found]
-        assert p[0] == pytest.approx(p[1], rel=1e-3)
+    p, again = ([of["convergence.frequency_gap_p", layer].value for layer in range(2)] for of in found)
+    assert p == pytest.approx(again, rel=1e-3)
 
 
 def test_an_unevenly_repeated_text_weighs_as_the_textbook_says(observe, values):
     """Bootstrap over distinct texts, each with all its copies, by hand."""
-    texts = [*DISTINCT, *[DISTINCT[0]] * 15, *[DISTINCT[1]] * 15]
-    model = FakeModel(special=False)
+    texts, model = [*DISTINCT, *DISTINCT[:2] * 15], FakeModel(special=False)
     observables, counts = observe(model, FakeTexts(texts), names=("moments", "text_sums", "text_means"))
     value = values(model, observables, counts.distinct_texts, "words", ["motion"])["motion.norm", 2]
     copies = np.array([texts.count(text) for text in DISTINCT])

@@ -52,23 +52,20 @@ class Collector:
 
 def collect(model, texts):
     collector = Collector("texts", "positions", "token_ids", "strata", "contexts", "embedding_contexts")
-    for _ in measure(model, tokenised(model, texts, 256), [collector], settings_for(model, 64)):
-        pass
+    list(measure(model, tokenised(model, texts, 256), [collector], settings_for(model, 64)))
     return sorted(collector.rows, key=lambda row: row[:2])
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_batch_holds_what_the_model_does_to_each_text_alone(variant):
     model, texts = FakeModel(**variant), made_up_texts(80, longest=12)
-    rows = collect(model, texts)
-    decoder = model.role == "decoder"
-    expected = all_tokens(model.reference, texts, model.tokenizer, decoder=decoder, positions=model.positions)
-    strata = np.where(expected.special, 1, np.where(expected.aside, 2, 0))
-    columns = (expected.texts, expected.positions, expected.ids, strata, expected.contexts, expected.embedding_contexts)
-    for at, column in enumerate(columns):
-        assert [row[at] for row in rows] == column.tolist()
-    states = np.stack([row[6] for row in rows], axis=1)
-    np.testing.assert_allclose(states, np.stack(expected.states), rtol=1e-4, atol=1e-5)
+    *columns, states = zip(*collect(model, texts), strict=True)
+    how = {"decoder": model.role == "decoder", "positions": model.positions}
+    all_ = all_tokens(model.reference, texts, model.tokenizer, **how)
+    strata = np.where(all_.special, 1, np.where(all_.aside, 2, 0))
+    expected = (all_.texts, all_.positions, all_.ids, strata, all_.contexts, all_.embedding_contexts)
+    assert [list(column) for column in columns] == [column.tolist() for column in expected]
+    np.testing.assert_allclose(np.stack(states, axis=1), np.stack(all_.states), rtol=1e-4, atol=1e-5)
 
 
 def test_sinks_are_looked_for_in_blocks_not_in_what_enters_the_first():
@@ -90,10 +87,8 @@ def assert_same(some, others, within=1e-9):
         tensors = others[name].tensors()
         for key, tensor in observable.tensors().items():
             size = float(tensor.abs().max()) if tensor.is_floating_point() and tensor.numel() else 1.0
-            torch.testing.assert_close(
-                tensors[key], tensor, rtol=within, atol=within * max(size, 1.0), equal_nan=True,
-                msg=lambda text, where=(name, key): f"{where}: {text}",
-            )  # fmt: skip
+            near = {"rtol": within, "atol": within * max(size, 1.0), "equal_nan": True}
+            torch.testing.assert_close(tensors[key], tensor, **near, msg=lambda text, at=(name, key): f"{at}: {text}")
 
 
 @pytest.mark.parametrize("variant", [VARIANTS[0], VARIANTS[2]])
@@ -106,7 +101,7 @@ def test_batches_shards_and_a_resumed_or_merged_half_change_no_number(variant, o
     first, some = observe(model, texts, shards=2, **how)
     for name, observable in first.items():
         observable.save(tmp_path / name)
-    resumed = {name: type(first[name]).load(tmp_path / name) for name in first}
+    resumed = {name: type(observable).load(tmp_path / name) for name, observable in first.items()}
     resumed, rest = observe(model, texts, observables=resumed, first_shard=2, **how)
     second, _ = observe(model, texts, first_shard=2, **how)
     for name in first:  # the other way round, too
@@ -155,9 +150,8 @@ CUT = [  # texts, those cut and those too short; tokens; special ones
 
 @pytest.mark.parametrize(("model", "texts", "tokens", "special"), CUT)
 def test_counts_of_cut_short_and_empty_texts_can_be_written_as_json(observe, model, texts, tokens, special):
-    _, counts = observe(
-        model, FakeTexts(["1 2 4 5 6 7 8", "", "5", "6 7", "8 9 1 2 4"]), max_tokens=5, names=("moments",)
-    )
+    five = FakeTexts(["1 2 4 5 6 7 8", "", "5", "6 7", "8 9 1 2 4"])
+    _, counts = observe(model, five, max_tokens=5, names=("moments",))
     assert (counts.texts, counts.cut_texts, counts.short_texts) == texts
     assert (counts.tokens, counts.special, counts.sinks) == (tokens, special, 0)
     assert counts.ordinary == tokens - special - 4  # the first words of four texts are set aside
@@ -179,24 +173,18 @@ DOCUMENTS = [" ".join(str(4 + (7 * i + k) % 30) for i in range(n)) for k, n in e
 
 def by_hand(model, text):
     """Cut a text into windows; yield each token once: id, position in its window, special, first, states."""
-    words = [FIRST_WORD + int(word) for word in text.split()]
-    edges = 1 if model.special else 0
-    room, done, start = SIZE - 2 * edges, 0, 0
-    if len(words) <= room:
-        room = len(words)
+    words, edges = [FIRST_WORD + int(word) for word in text.split()], [EDGE] * model.special
+    done = start = 0
     while done < len(words):
-        inside = words[start : start + room]
-        end = start + len(inside)
-        ids = [EDGE] * edges + inside + [EDGE] * edges
+        end = min(start + SIZE - 2 * len(edges), len(words))
+        ids = [*edges, *words[start:end], *edges]
         states = np.stack(model.reference(ids))
+        # The edge before the words is new in the first window, that after them in the last.
+        new = range(done if start else -1, end + (end == len(words)))
         for place, token in enumerate(ids):
-            word = start + place - edges
-            if start <= word < end:
-                new, edge = word >= done, False
-            else:  # of the first window that before its words, of the last that after them
-                new, edge = start == 0 if word < start else end == len(words), True
-            if new:
-                yield token, place, edge, word == start, states[:, place]
+            word = start + place - len(edges)
+            if word in new:
+                yield token, place, token == EDGE, word == start, states[:, place]
         done, start = end, start + STRIDE
 
 
@@ -205,8 +193,7 @@ def by_hand(model, text):
 def test_a_pass_over_windows_is_what_each_window_gives_alone(role, special, batch_tokens):
     model, texts = FakeModel(role=role, special=special, sinks=False), FakeTexts(DOCUMENTS)
     corpus = tokenised(model, texts, SIZE, windows=Windows(SIZE, STRIDE))
-    seen = Collector("originals", "token_ids", "positions", "strata", "first_own")
-    ticks = []
+    seen, ticks = Collector("originals", "token_ids", "positions", "strata", "first_own"), []
     ((_, counts),) = measure(model, corpus, [seen], settings_for(model, batch_tokens), tick=ticks.append)
     expected = [(text, *row) for text, said in enumerate(DOCUMENTS) for row in by_hand(model, said)]
     assert counts.texts == len(DOCUMENTS) and counts.cut_texts == 0 and counts.windows == corpus.windows > counts.texts
@@ -226,8 +213,7 @@ def test_intervals_are_over_documents():
     model, texts = FakeModel(role="decoder", special=False, sinks=False), FakeTexts(DOCUMENTS[:2])
     corpus = tokenised(model, texts, SIZE, windows=Windows(SIZE, STRIDE))
     sums = TextSums(Layout.of(model.anatomy, ()), 0, replicates=400)
-    for _ in measure(model, corpus, [sums], settings_for(model, 64)):
-        pass
+    list(measure(model, corpus, [sums], settings_for(model, 64)))
     counts = sums.replicate_counts[:, 0].sum(dim=1)[:, sums.quantities.index("norm")]
     first, second = (len(text.split()) for text in DOCUMENTS[:2])
     weights = poisson_weights(np.array([0, 1]), 0, 400).astype(float)

@@ -14,7 +14,7 @@ from reporter.forward.measure import OutOfMemoryError, autocast, measure, settle
 class Rough(FakeModel):
     """A model whose states are off by ``error`` times themselves under autocast, or by ``poison`` at a layer."""
 
-    def __init__(self, error, width=256, poison=None, layer=0, **more):
+    def __init__(self, error, width=256, poison=0, layer=0, **more):
         super().__init__(width=width, **more)
         self.error, self.poison, self.layer, self.runs = error, poison, layer, []
 
@@ -22,9 +22,8 @@ class Rough(FakeModel):
         states, mixed = super().states(input_ids, attention_mask), torch.is_autocast_enabled("cpu")
         self.runs.append(mixed)
         if mixed:
-            states = [x * (1 + self.error) if i else x for i, x in enumerate(states)]
-            states = [x + 9 * (1 - attention_mask[..., None]) for x in states]  # padding does not count
-        if mixed and self.poison:
+            off = 9 * (1 - attention_mask[..., None])  # padding does not count
+            states = [x * (1 + self.error * (i > 0)) + off for i, x in enumerate(states)]
             states[self.layer] = states[self.layer] + self.poison
         return states
 
@@ -68,11 +67,8 @@ def test_autocast_keeps_weights_and_rounds_products():
             assert torch.nn.functional.linear(x, weight).dtype == dtype
 
 
-ERRORS = [
-    MemoryError(),
-    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
-    RuntimeError("[enforce fail at alloc_cpu.cpp:124] . DefaultCPUAllocator: can't allocate memory: you tried to"),
-]
+ALLOCATOR = "[enforce fail at alloc_cpu.cpp:124] . DefaultCPUAllocator: can't allocate memory: you tried to"
+ERRORS = [MemoryError(), torch.OutOfMemoryError("CUDA out of memory. Tried to"), RuntimeError(ALLOCATOR)]
 
 
 class Small(FakeModel):
@@ -107,8 +103,7 @@ class Texts:
 
 def through(model, texts, watcher):
     sizes, corpus = [], tokenised(model, texts, 256)
-    for _ in measure(model, corpus, [watcher], settings_for(model, 512), shrunk=sizes.append):
-        pass
+    list(measure(model, corpus, [watcher], settings_for(model, 512), shrunk=sizes.append))
     return sizes
 
 
@@ -118,7 +113,7 @@ def test_the_batch_is_halved_until_it_fits_and_every_text_is_seen_once(error):
     told = through(model, made_up_texts(60), watcher)
     assert sorted(watcher.seen) == list(range(60))
     assert told == sorted(told, reverse=True) and told[-1] <= 60
-    assert len([size for size in model.sizes if size > 60]) == len(told)  # the size that fits is remembered
+    assert sum(size > 60 for size in model.sizes) == len(told)  # the size that fits is remembered
 
 
 def test_a_text_that_does_not_fit_alone_says_so():

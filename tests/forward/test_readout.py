@@ -21,8 +21,7 @@ def language_model(tmp_path):
 
     def make(name):
         build_language_model(name, tmp_path)
-        own = language_model_class(name).from_pretrained(tmp_path)
-        return loaded(tmp_path), own.eval()
+        return loaded(tmp_path), language_model_class(name).from_pretrained(tmp_path).eval()
 
     return make
 
@@ -32,8 +31,7 @@ def measured(model, kind, **options):
     readout = Readout(model, load_head(model.checkpoint, model, offline=True))
     settings = settings_for(model, 64, ("final",), readout=readout, losses=True)
     kept = kind(settings.layout, seed=0, **options)
-    for _ in measure(model, tokenised(model, FakeTexts(TEXTS), 64), [kept], settings):
-        pass
+    list(measure(model, tokenised(model, FakeTexts(TEXTS), 64), [kept], settings))
     return kept
 
 
@@ -49,15 +47,13 @@ def test_the_loss_is_that_of_the_next_token_or_of_hidden_ones(language_model, na
     kept, losses = measured(model, Losses), []
     for index, (ids, special) in enumerate(texts_of(model)):
         length = ids.shape[1]
-        if FAMILIES[name][2] == "decoder":
-            shown, ahead, targets = ids, 1, [t for t in range(1, length) if not special[t]]
-        else:
-            hidden = torch.tensor([key(0, index, at) < 0.15 * 2**64 for at in range(length)]) & ~special
-            shown, ahead = ids.where(~hidden, model.tokenizer.mask_token_id), 0
-            targets = hidden.nonzero()[:, 0].tolist()
+        shown, ahead, targets = ids, 1, ~special & (torch.arange(length) > 0)
+        if FAMILIES[name][2] != "decoder":
+            targets = torch.tensor([key(0, index, at) < 0.15 * 2**64 for at in range(length)]) & ~special
+            shown, ahead = ids.where(~targets, model.tokenizer.mask_token_id), 0
         with torch.no_grad():
             log_p = own(shown).logits[0].log_softmax(dim=-1)
-        losses += [-log_p[t - ahead, ids[0, t]].item() for t in targets]
+        losses += [-log_p[t - ahead, ids[0, t]].item() for t in targets.nonzero()[:, 0].tolist()]
     assert kept.counts.sum() == len(losses) > 8 * ahead
     assert (kept.sums.sum() / kept.counts.sum()).item() == pytest.approx(np.mean(losses), rel=1e-5)
 
@@ -72,9 +68,8 @@ def by_hand(model, own, shift=1, twice=False):
     for ids, special in texts_of(model):
         with torch.no_grad():
             result = own(ids, output_hidden_states=True)
-            read = [own.lm_head(own.model.norm(h))[0] for h in result.hidden_states[:-1]]
-            read.append(own.lm_head(own.model.norm(result.hidden_states[-1]))[0] if twice else result.logits[0])
-        read = [logits.log_softmax(dim=-1) for logits in read]
+            read = [own.lm_head(own.model.norm(h))[0] for h in result.hidden_states]
+        read = [logits.log_softmax(dim=-1) for logits in (read if twice else [*read[:-1], result.logits[0]])]
         best = [logits.argmax(dim=-1) for logits in read]
         tops = [logits.argsort(dim=-1, descending=True)[:, :5] for logits in read]
         for layer, kept in enumerate(layers):

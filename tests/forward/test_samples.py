@@ -46,14 +46,13 @@ def test_memory_is_bounded_by_the_size_and_selecting_does_not_change_the_sample(
     kept = Tokens(LAYOUT, 50, seed=0)
     for rows in np.array_split(texts, 40):
         feed(kept, make_batch(states[:, rows], rows, strata=rows % 3))
-    assert [len(stratum.states) for stratum in kept._kept] == [50, 50, 50]
+    assert [len(stratum.states) for stratum in kept._kept] == [50] * 3
     assert all(tensor.shape[0] <= 50 or tensor.shape[1] <= 50 for tensor in kept.tensors().values())
     small = feed(Tokens(LAYOUT, 10**6, seed=0), make_batch(states[:, :100], texts[:100]))
     assert sum(len(stratum.states) for stratum in small._kept) <= 200
     before = {key: tensor.clone() for key, tensor in kept.tensors().items()}
-    for _ in range(2):
-        kept.select((0, 1, 2), 30).facts[:, COUNT] += 1
-    assert all((tensor == before[key]).all() for key, tensor in kept.tensors().items())
+    kept.select((0, 1, 2), 30).facts[:, COUNT] += 1
+    torch.testing.assert_close(kept.tensors(), before, rtol=0, atol=0)
 
 
 def test_a_view_may_have_no_tokens_and_no_texts(make_batch, feed):
@@ -94,19 +93,18 @@ def test_means_of_the_texts_with_the_smallest_keys(corpus, make_batch, feed, siz
         for layer, place in enumerate(POOLED.path):
             means = [states[layer][inside & (texts == text)].mean(axis=0) for text in expected]
             np.testing.assert_allclose(drawn.vectors(place), means, rtol=1e-6)
-        half, rows = sample.texts(view, size // 2), np.array([1, 0])  # a part of the sample
-        assert half.texts.tolist() == expected[: size // 2].tolist()
-        vectors = drawn.vectors(Place("block", 2))
-        np.testing.assert_array_equal(drawn.take(rows).vectors(Place("block", 2)), vectors[rows])
+        assert sample.texts(view, size // 2).texts.tolist() == expected[: size // 2].tolist()
+        turned = drawn.take(np.array([1, 0])).vectors(place)
+        np.testing.assert_array_equal(turned, drawn.vectors(place)[[1, 0]])
 
 
 def test_two_models_keep_the_same_texts(observe):
     """An encoder and a decoder of other width: the same texts but for those that have no token in a view."""
-    texts = made_up_texts(80)
+    texts, how = made_up_texts(80), {"sample": 30, "names": ["moments", "pooled"]}
     models = FakeModel(layers=3), FakeModel(role="decoder", layers=2, width=8, special=False)
-    samples = [observe(model, texts, sample=30, names=["moments", "pooled"])[0]["pooled"] for model in models]
-    both = [[sample.texts(view, 30).texts.tolist() for sample in samples] for view in ((0, 2), (0,))]
-    assert all(mine == theirs for mine, theirs in both), "the first token is set aside in both"
+    samples = [observe(model, texts, **how)[0]["pooled"] for model in models]
+    mine, theirs = ([sample.texts(view, 30).texts.tolist() for view in ((0, 2), (0,))] for sample in samples)
+    assert mine == theirs, "the first token is set aside in both"
     # Without it a one-word text has no token: such texts are left out and later ones move up.
     encoder, decoder = samples[0].texts((0, 2), 30), samples[1].texts((0,), 30)
     assert encoder.texts.tolist() != decoder.texts.tolist()
@@ -135,21 +133,19 @@ def test_no_coordinate_is_off_by_more_than_is_said():
     assert (off <= away * 2**-11 + x.abs() * 2**-23).all()
     assert off.max() > 0 and kept.values.dtype == torch.float16
     ordinary = torch.arange(400) % 17 != 0
-    spread = (x - x[ordinary].mean(dim=0))[ordinary]
-    assert (off[ordinary].norm(dim=1) / spread.norm(dim=1)).max() < 2**-10, "a few sinks cost the others nothing"
+    spread = (x[ordinary] - x[ordinary].mean(dim=0)).norm(dim=1)
+    assert (off[ordinary].norm(dim=1) / spread).max() < 2**-10, "a few sinks cost the others nothing"
     assert torch.equal(read(x)[:100], read(x[:100])) and FIRST <= 100, "a larger sample rounds its first states alike"
     assert not torch.equal(read(x)[1:100], read(x[1:100]))  # the mean is that of the first ones
+    most, once = float(x.abs().max()) * 2**-10, read(x)
     for scale in (1e-30, 1e30):
-        torch.testing.assert_close(read(x * scale), x * scale, rtol=0, atol=float(x.abs().max()) * scale * 2**-10)
-    once = read(x)
+        torch.testing.assert_close(read(x * scale), x * scale, rtol=0, atol=most * scale)
     assert ((read(once) - once).abs() <= (once - once.mean(0)).abs() * 2**-10 + once.abs() * 2**-20).all()
 
 
 def test_zeros_equal_states_and_what_is_not_finite_stay_what_they_are():
     x = states(60, 8)
-    x[40] = 0
-    x[41] = x[50]
-    x[42, 1], x[43, 2] = torch.inf, torch.nan
+    x[40], x[41], x[42, 1], x[43, 2] = 0, x[50], torch.inf, torch.nan
     found = read(x)
     assert (found[40] == 0).all() and torch.equal(found[41], found[50])
     assert found[42, 1] == torch.inf and found[43, 2].isnan()
@@ -163,30 +159,26 @@ def test_a_finished_sample_reads_as_rounded_whatever_is_kept_beside(make_batch, 
     layout, read_back = Layout(1, 12), []
     for size in (100, 300):
         kept = feed(Tokens(layout, size, 0), make_batch([x, x], np.arange(300), contexts=np.arange(300) // 2))
-        path = tmp_path / str(size)
-        kept.save(path, finished=True)
-        found = Tokens.load(path)
-        drawn = found.select((0,), 100)
-        assert drawn.keys.tolist() == kept.select((0,), 100).keys.tolist()
-        exact = kept.select((0,), 100).states(layout.path[1])
-        assert not torch.equal(drawn.states(layout.path[1]), exact)
-        torch.testing.assert_close(drawn.states(layout.path[1]), exact, rtol=1e-3, atol=1e-2)
-        read_back.append(drawn.states(layout.path[1]))
+        kept.save(tmp_path / str(size), finished=True)
+        found = Tokens.load(tmp_path / str(size))
+        exact, drawn = (sample.select((0,), 100) for sample in (kept, found))
+        assert drawn.keys.tolist() == exact.keys.tolist()
+        rough, exact = (sample.states(layout.path[1]) for sample in (drawn, exact))
+        assert not torch.equal(rough, exact)
+        torch.testing.assert_close(rough, exact, rtol=1e-3, atol=1e-2)
+        read_back.append(rough)
         found.save(tmp_path / "again", finished=True)
     assert torch.equal(*read_back)
 
 
 def test_distinct_contexts_among_the_drawn_tokens(make_batch, feed):
     contexts = np.random.default_rng(1).integers(0, 40, 300)
-    x = contexts[:, None] * np.ones(5)
-    kept = feed(Tokens(Layout(0, 5), 300, 0), make_batch([x], np.arange(300), contexts=contexts))
-    drawn = kept.select((0,), 60)
-    found = drawn.distinct()
-    expected = dict.fromkeys(drawn.facts[:, CONTEXT].tolist())  # in the order in which they come first
-    assert found.facts[:, CONTEXT].tolist() == list(expected) and 20 < len(found) < 45
-    assert found.facts[:, COUNT].sum() == 60
-    assert found.facts[:, COUNT].tolist() == [(drawn.facts[:, CONTEXT] == c).sum() for c in expected]
-    assert found.states(Layout(0, 5).path[0])[:, 0].tolist() == list(expected)
+    batch = make_batch([contexts[:, None] * np.ones(4)] * 2, np.arange(300), contexts=contexts)
+    drawn = feed(Tokens(LAYOUT, 300, 0), batch).select((0,), 60)
+    found, drawn_contexts = drawn.distinct(), drawn.facts[:, CONTEXT].tolist()
+    expected = list(dict.fromkeys(drawn_contexts))  # in the order in which they come first
+    assert found.facts[:, [CONTEXT, COUNT]].tolist() == [[c, drawn_contexts.count(c)] for c in expected]
+    assert found.states(LAYOUT.path[0])[:, 0].tolist() == expected and 20 < len(found) < 45
     assert (drawn.facts[:, COUNT] == 1).all()
 
 
@@ -199,9 +191,8 @@ def test_a_finished_sample_holds_what_views_draw_and_no_more(kind, make_batch, f
     kept = feed(kind(Layout(0, 6), 100, 0), batch)
     kept.save(tmp_path / "it", finished=True)
     found = kind.load(tmp_path / "it")
-    sizes = [len(found.tensors()[f"keys/{stratum}"]) for stratum in range(3)]
-    assert sizes[0] == 100 and 5 < sizes[1] < 40 and 30 < sizes[2] < 70
-    assert [len(kept.tensors()[f"keys/{stratum}"]) for stratum in range(3)] == [100, 100, 100]
+    sizes, before = ([len(of.tensors()[f"keys/{stratum}"]) for stratum in range(3)] for of in (found, kept))
+    assert sizes[0] == 100 and 5 < sizes[1] < 40 and 30 < sizes[2] < 70 and before == [100] * 3
     for view, drawn in VIEWS.items():
         for size in (100, 60):
             a, b = (one.select(drawn, size) for one in (kept, found))

@@ -18,15 +18,13 @@ NAMES = ("sink", "first", "last", "ratio", "dominance", "dimension")
 ELSEWHERE = ("sink", "layer_first", "layer_last", "ratio", "weight", "dimension")
 
 
-def padded(lengths, blocks, seed, heavy=0.15, width=6):
+def padded(lengths, blocks, rng):
     """Return states of blocks (texts, length, width), some with one large coordinate, and garbage in the padding."""
-    rng = np.random.default_rng(seed)
     shape = (blocks, len(lengths), max(lengths))
-    states = rng.standard_normal((*shape, width)) + 1
-    tall = rng.random(shape) < heavy
-    states[..., 2] += np.where(tall, rng.uniform(2, 40, shape) * rng.choice([-1, 1], shape), 0)
+    states, tall, long = rng.standard_normal((*shape, 6)) + 1, rng.random(shape) < 0.15, rng.random(shape) < 0.15
+    states[..., 2] += tall * rng.uniform(2, 40, shape) * rng.choice([-1, 1], shape)
     states[..., 4] += 6  # a coordinate that is large in every token makes no sink
-    states *= np.where(rng.random(shape) < heavy, rng.uniform(2, 12, shape), 1)[..., None]  # nor does length alone
+    states *= np.where(long, rng.uniform(2, 12, shape), 1)[..., None]  # nor does length alone
     mask = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(np.int64)
     states = np.where(mask[None, :, :, None] == 1, states, rng.choice([0.0, 1e15, np.nan, np.inf], (*shape, 1)))
     special = (rng.random(mask.shape) < 0.2) & (mask == 1)
@@ -40,15 +38,14 @@ def found_in(states, mask, rule=RULES[0]):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_rule_against_brute_force_text_by_text_whatever_else_is_in_the_batch(rule):
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
+    for rng in np.random.default_rng(0).spawn(12):
         lengths = rng.integers(1, 13, rng.integers(1, 9)).tolist()
-        states, mask, special = padded(lengths, int(rng.integers(1, 5)), seed)
+        states, mask, special = padded(lengths, int(rng.integers(1, 5)), rng)
         found = found_in(states, mask, rule)
         kinds = strata(found.sink, mask, special)
         for row, length in enumerate(lengths):
-            blocks = states[:, row, :length].astype(np.float64)
-            expected = kinds_of_text(blocks, special[row, :length], Rule(rule.factor, rule.dominance))
+            blocks, edges = states[:, row, :length].astype(np.float64), special[row, :length]
+            expected = kinds_of_text(blocks, edges, Rule(rule.factor, rule.dominance))
             for name, of in zip(NAMES, ELSEWHERE, strict=True):
                 np.testing.assert_allclose(getattr(found, name)[row, :length], getattr(expected, of), rtol=1e-4)
             alone = found_in(states[:, row : row + 1, :length], mask[row : row + 1, :length], rule)
@@ -82,16 +79,16 @@ def test_limits_against_the_median_of_each_text(width):
     tokens = np.array([1, 2, 3, 4, 7, 50])
     text = rng.permutation(np.repeat(np.arange(len(tokens)), tokens))
     for spread in (0, 1, 20):  # all alike, over one binade, over many
-        x = rng.choice([-1, 1], (len(text), width)) * np.exp(spread * rng.random((len(text), width)))
-        x = x.astype(np.float32)
+        x = np.exp(spread * rng.random((len(text), width))).astype(np.float32)
+        x *= rng.choice([-1, 1], x.shape)
         x[text == 3] = x[text == 3].round(1)  # some of them equal
         x[text == 2] = 0
-        medians = np.array([np.median(np.abs(x[text == i].astype(np.float64))) for i in range(len(tokens))])
+        medians = np.tile([np.median(np.abs(x[text == i].astype(np.float64))) for i in range(6)], 2)
         for factor in (0, 0.5, 1 - 1e-14, 1, 1 + 1e-14, 2):
-            limits = np.concatenate([medians * factor, np.full(len(tokens), 1.0)])
-            which = torch.arange(len(tokens)).repeat(2)
-            above = _above_median(*map(torch.from_numpy, (x, text)), tokens, which, torch.from_numpy(limits))
-            assert above.tolist() == (limits > np.tile(medians, 2)).tolist(), (spread, factor)
+            limits = np.append(medians[:6] * factor, np.ones(6))
+            states, texts, which, limit = map(torch.from_numpy, (x, text, np.arange(12) % 6, limits))
+            above = _above_median(states, texts, tokens, which, limit)
+            assert above.tolist() == (limits > medians).tolist(), (spread, factor)
 
 
 def test_massive_activations_by_hand(feed, make_batch):
@@ -110,9 +107,8 @@ def test_sinks_by_type_against_the_other_path_and_with_their_names_alone(observe
     observables, counts = observe(model, texts, batch_tokens=64, names=("moments", "sink_tokens"))
     kept, reading, found = observables["sink_tokens"], read_again(model, texts), {}
     for row in kept.listed():
-        where = "further on" if row["position_first"] else "at position 0"
-        name = f"token {row['token_id']} {where}{'' if row['own'] else ', not own'}"
-        found |= {(name, fact): value for fact, value in row.items()}
+        where = ("further on" if row["position_first"] else "at position 0") + ", not own" * (not row["own"])
+        found |= {(f"token {row['token_id']} {where}", fact): value for fact, value in row.items()}
     expected = {(number.view, number.statistic): number.value for number in by_cloud.sinks(reading, {})}
     assert expected.pop(("", "types")) == len(list(kept.listed()))
     assert (f"token {FIRST_WORD + SINK_WORD} further on", "count") in expected
@@ -124,7 +120,7 @@ def test_sinks_by_type_against_the_other_path_and_with_their_names_alone(observe
     again = SinkTokens.load(tmp_path / "kept")
     assert list(again.listed()) == list(kept.listed())
     assert again.tokens[str(FIRST_WORD + SINK_WORD)] == f"t{FIRST_WORD + SINK_WORD}"
-    assert set(again.tokens) <= {str(token) for token in np.unique(kept.types.keys[:, 0])}
+    assert set(map(int, again.tokens)) <= set(kept.types.keys[:, 0].tolist())
 
 
 def test_several_sinks_in_one_text_count_once_for_it(observe):

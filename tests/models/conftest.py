@@ -5,6 +5,7 @@ import warnings
 from functools import cache
 
 import pytest
+from oracles import families
 from oracles.families import FAMILIES, HEADLESS, build_family, build_language_model
 
 from reporter.models.load import load
@@ -38,9 +39,20 @@ def copy(family, tmp_path):
 
 
 @pytest.fixture
-def found(tmp_path):
-    """Resolve a folder as a study's model ``m``."""
-    return lambda folder, **options: _resolved(folder, tmp_path, **options)
+def checkpoints(tmp_path):
+    """Resolve a folder as a study's model ``m``: all of its checkpoints."""
+
+    def get(folder, **options):
+        spec = PathModel(path=folder, **options)
+        return resolve("m", spec, tmp_path, tmp_path / "cache", None, offline=True)  # it needs no texts
+
+    return get
+
+
+@pytest.fixture
+def found(checkpoints):
+    """Resolve a folder that is one checkpoint."""
+    return lambda folder, **options: checkpoints(folder, **options)[0]
 
 
 @pytest.fixture
@@ -50,10 +62,9 @@ def loaded(found):
 
 
 @pytest.fixture(scope="session")
-def shared(language_model, tmp_path_factory):
+def shared(language_model):
     """Return a family's language model, loaded once; leave it as it is."""
-    folder = tmp_path_factory.mktemp("shared")
-    return cache(lambda name: load(_resolved(language_model(name), folder), "cpu", offline=True))
+    return cache(lambda name: families.loaded(language_model(name)))
 
 
 @pytest.fixture(scope="session")
@@ -63,15 +74,8 @@ def own_model(language_model):
 
     @cache
     def get(name):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             own = AutoModel.from_pretrained(language_model(name)).eval()
         return own.get_encoder() if own.config.is_encoder_decoder else own
 
     return get
-
-
-def _resolved(folder, study, **options):
-    spec = PathModel(path=folder, **options)
-    (checkpoint,) = resolve("m", spec, study, study / "cache", None, offline=True)  # it needs no texts
-    return checkpoint

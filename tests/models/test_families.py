@@ -11,20 +11,8 @@ from dataclasses import replace
 import pytest
 import torch
 from models.folders import change_weights, configure
-from oracles.families import (
-    AFTER_ATTENTION,
-    CASES,
-    FAMILIES,
-    HEADLESS,
-    PARALLEL_ATTENTION,
-    SHIFTED,
-    TEXTS,
-    build_family,
-    build_language_model,
-    language_model_class,
-    spread,
-    write_tokenizer,
-)
+from oracles import families
+from oracles.families import CASES, FAMILIES, PARALLEL_ATTENTION, SHIFTED, build_language_model
 from torch.nn.utils.rnn import pad_sequence
 
 from reporter.app.verify.by_model import PlainModel, calls_of
@@ -49,7 +37,7 @@ def of_families(*names):
 
 def padded(model):
     """Tokenise the texts and pad them on the right by hand."""
-    rows = [torch.tensor(model.tokenizer(text)["input_ids"]) for text in TEXTS]
+    rows = [torch.tensor(model.tokenizer(text)["input_ids"]) for text in families.TEXTS]
     ids = pad_sequence(rows, batch_first=True, padding_value=model.tokenizer.pad_token_id or 0)
     return ids, pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
 
@@ -90,15 +78,12 @@ def test_the_path_and_the_final_state_are_the_models_own(given, own_model):
     with torch.inference_mode():
         run = model.run(ids, mask)
         theirs = own(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-        for state, same in zip(run.path, model.states(ids, mask), strict=True):
-            assert torch.equal(state, same)
+        torch.testing.assert_close(run.path, model.states(ids, mask), rtol=0, atol=0)
         closed, by_token = model.close(run.path[-1]), model.close(run.path[-1][mask.bool()])
         embedded = own.get_input_embeddings()(ids)
     assert len(run.path) == model.anatomy.layers + 1
-    if name in SHIFTED:
-        assert_close(run.path, [embedded, *theirs.hidden_states[:-1]], mask)
-    else:
-        assert_close(run.path[:-1], theirs.hidden_states[:-1], mask)
+    listed = theirs.hidden_states[:-1]
+    assert_close(*((run.path, [embedded, *listed]) if name in SHIFTED else (run.path[:-1], listed)), mask)
     assert_close([run.last, closed], [theirs.last_hidden_state] * 2, mask, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(by_token, closed[mask.bool()], rtol=1e-5, atol=1e-5)
     assert model.closing.problem == ""
@@ -119,15 +104,14 @@ def test_the_path_and_the_final_state_are_the_models_own(given, own_model):
 def test_the_state_after_attention_is_what_the_named_modules_see(given, own_model):
     name, model = given
     own, (ids, mask), returned = own_model(name), padded(model), name in PARALLEL_ATTENTION
-    named = re.compile(re.escape((PARALLEL_ATTENTION | AFTER_ATTENTION)[name]).replace(r"\{\}", r"\d+"))
+    named = re.compile(re.escape((PARALLEL_ATTENTION | families.AFTER_ATTENTION)[name]).replace(r"\{\}", r"\d+"))
     seeing = [module for path, module in own.named_modules() if named.fullmatch(path)]
     with torch.inference_mode(), calls_of([seeing]) as (calls,):
         run = model.run(ids, mask, attention=True)
         before = own(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
     assert len(run.attention) == model.anatomy.layers
     expected = [x + added if returned else taken[0] for x, (taken, added) in zip(before[:-1], calls, strict=True)]
-    shape = run.path[0].shape
-    assert_close(run.attention, [x.reshape(shape) for x in expected], mask, rtol=1e-5, atol=1e-5)
+    assert_close(run.attention, [x.view_as(run.path[0]) for x in expected], mask, rtol=1e-5, atol=1e-5)
 
 
 @of_families(*FAMILIES)
@@ -140,9 +124,9 @@ def test_the_longest_input_fits_and_padding_changes_nothing(given):
         together = model.run(ids, mask, attention=True)
         for row, length in enumerate(mask.sum(dim=1).tolist()):
             alone = model.run(ids[row : row + 1, :length], mask[row : row + 1, :length], attention=True)
-            states = [(*run.path, *run.attention, run.last) for run in (together, alone)]
-            for batch, single in zip(*states, strict=True):
-                torch.testing.assert_close(batch[row, :length], single[0], rtol=1e-4, atol=1e-4)
+            batch, single = ((*run.path, *run.attention, run.last) for run in (together, alone))
+            expected = [x[0] for x in single]
+            torch.testing.assert_close([x[row, :length] for x in batch], expected, rtol=1e-4, atol=1e-4)
 
 
 @of_families("bert", "albert, two inner", "gpt2", "gpt-j", "neox, parallel", "opt, projected", "gemma2", "granite")
@@ -155,38 +139,32 @@ def test_attention_and_the_head_are_found_in_bfloat16_and_in_silence(given, lang
         capfd.readouterr()
         logits = head_of(model).logits(torch.zeros(3, model.anatomy.final_width or 32))
         assert capfd.readouterr() == ("", "")
-        assert (logits.shape, logits.dtype) == (
-            (3, model.anatomy.vocabulary_size),
-            next(model.module.parameters()).dtype,
-        )
+        assert logits.shape == (3, model.anatomy.vocabulary_size) and logits.dtype == model.module.dtype
     assert rough.anatomy.attention == exact.anatomy.attention and names[0] == names[1]
 
 
 def assert_logits_are_the_models_own(name, folder, model):
     head, (ids, mask) = head_of(model), padded(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        own = language_model_class(name).from_pretrained(folder).eval()
+    with warnings.catch_warnings(action="ignore"):
+        own = families.language_model_class(name).from_pretrained(folder).eval()
     with torch.inference_mode():
         run = model.run(ids, mask)
-        mine, lens = (head.logits(states[mask.bool()]) for states in (run.last, model.close(run.path[-1])))
+        mine = [head.logits(states[mask.bool()]) for states in (run.last, model.close(run.path[-1]))]
         theirs = own(input_ids=ids, attention_mask=mask).logits[mask.bool()]
-    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(lens, theirs, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(mine, [theirs] * 2, rtol=1e-4, atol=1e-4)
     assert head.kind == ("causal" if FAMILIES[name][2] == "decoder" else "masked")
     assert head.mask_id == (4 if head.kind == "masked" else None)
     return head
 
 
-@of_families(*(name for name in FAMILIES if name not in HEADLESS))
+@of_families(*(name for name in FAMILIES if name not in families.HEADLESS))
 def test_logits_are_the_language_models_own_and_the_model_is_left_alone(given, language_model):
     name, model = given
     ids, mask = padded(model)
     with torch.inference_mode():
         before = model.states(ids, mask)
         head = assert_logits_are_the_models_own(name, language_model(name), model)
-        for a, b in zip(before, model.states(ids, mask), strict=True):
-            assert torch.equal(a, b)
+        torch.testing.assert_close(model.states(ids, mask), before, rtol=0, atol=0)
     if name in ("bert", "gpt2", "albert", "opt"):  # whose heads are tied: weights are shared
         mine = {p.data_ptr() for p in model.module.parameters()}
         apart = [p.numel() for p in head._model.parameters() if p.data_ptr() not in mine]
@@ -213,8 +191,8 @@ def test_a_block_that_was_pruned_to_nothing_adds_nothing(name, outputs, copy, lo
     assert not model.contributions_problem
     ids, mask = padded(model)
     with torch.inference_mode():
-        lengths = model.run(ids, mask, attention=True, contributions=True).contributions[..., 0]
-    lengths = lengths[:, mask.bool()]  # (L, tokens, 2)
+        shares = model.run(ids, mask, attention=True, contributions=True).contributions
+    lengths = shares[:, mask.bool()][..., 0]  # (L, tokens, 2)
     assert (lengths[1] == 0).all() and (lengths[0] > 0).all()
 
 
@@ -241,7 +219,7 @@ def test_sites_leave_no_hooks_and_stay_in_float32_under_bf16_products(name, shar
 
 @pytest.mark.parametrize("name", ["bert", "albert", "llama", "gpt-j"])
 def test_a_model_saved_without_its_head_or_a_part_of_it_is_refused(name, tmp_path, loaded):
-    model = loaded(build_family(name, tmp_path / "m", tie_word_embeddings=False))
+    model = loaded(families.build_family(name, tmp_path / "m", tie_word_embeddings=False))
     with pytest.raises(ReporterError, match=r"^model 'm': .*no language-model head.* lack \w[^\n]*$"):
         head_of(model)
     if name == "bert":
@@ -273,29 +251,24 @@ def test_a_head_that_breaks_and_one_that_is_not_what_it_seems_are_refused(shared
         head_of(model)
 
 
-LAYERS = {"t5": 3, "bart": 2}  # of the decoder
-
-
-@pytest.mark.parametrize("name", LAYERS)
-def test_a_decoder_reads_the_text_beside_its_encoder(name, copy, loaded):
+@pytest.mark.parametrize(("name", "layers"), [("t5", 3), ("bart", 2)])
+def test_a_decoder_reads_the_text_beside_its_encoder(name, layers, copy, loaded):
     from transformers import AutoModel
 
     folder = copy(name)
     configure(folder, decoder_start_token_id=1)
     model = loaded(folder, part="decoder")
     anatomy = model.anatomy
-    assert (anatomy.part, anatomy.role, anatomy.layers) == ("decoder", "decoder", LAYERS[name])
+    assert (anatomy.part, anatomy.role, anatomy.layers) == ("decoder", "decoder", layers)
     assert anatomy.first_token == "<pad>"
     ids = torch.tensor([model.tokenizer("the cat that dogs chase sleeps")["input_ids"]])
     assert ids[0, 0] == 1
     with torch.inference_mode():
         captured = model.run(ids, torch.ones_like(ids))
     # The whole pair, as anybody would call it for teacher forcing.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), torch.inference_mode():
         own = AutoModel.from_pretrained(folder).eval()
-        with torch.inference_mode():
-            result = own(input_ids=ids[:, 1:], decoder_input_ids=ids, output_hidden_states=True)
+        result = own(input_ids=ids[:, 1:], decoder_input_ids=ids, output_hidden_states=True)
     torch.testing.assert_close(captured.path[:-1], result.decoder_hidden_states[:-1])
     torch.testing.assert_close(captured.last, result.last_hidden_state)
     assert anatomy.parameters == sum(p.numel() for p in own.get_decoder().parameters())
@@ -322,21 +295,20 @@ _IMAGE = _TOWER | {"image_size": 16, "patch_size": 8}
 def test_a_text_tower_is_measured_with_its_images_or_alone(prefix, whole, role, tmp_path, loaded):
     import transformers
 
-    write_tokenizer(tmp_path, eos_token="</s>", pad_token="<pad>")
-    with warnings.catch_warnings(), torch.random.fork_rng():
-        warnings.simplefilter("ignore")
+    families.write_tokenizer(tmp_path, eos_token="</s>", pad_token="<pad>")
+    with warnings.catch_warnings(action="ignore"), torch.random.fork_rng():
         torch.manual_seed(0)
         more = {"text_config": _TEXT, "vision_config": _IMAGE} if whole else _TEXT
         name = prefix if whole else f"{prefix}Text"
         own = getattr(transformers, f"{name}Model")(getattr(transformers, f"{name}Config")(**more))
-        spread(own)
+        families.spread(own)
         own.save_pretrained(tmp_path)
     model = loaded(tmp_path)
-    assert (model.anatomy.part, model.anatomy.role) == ("text" if whole else None, role)
-    assert (model.anatomy.layers, model.anatomy.width, model.anatomy.max_tokens) == (3, 32, 40)
-    ids = torch.tensor([[7, 8, 9, 10, 2]])
-    tower = own.text_model if whole else own
+    anatomy, ids = model.anatomy, torch.tensor([[7, 8, 9, 10, 2]])
+    assert (anatomy.part, anatomy.role) == ("text" if whole else None, role)
+    assert (anatomy.layers, anatomy.width, anatomy.max_tokens) == (3, 32, 40)
+    tower, mask = (own.text_model if whole else own).eval(), torch.ones_like(ids)
     with torch.inference_mode():
-        states = model.states(ids, torch.ones_like(ids))
-        theirs = tower.eval()(input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True)
+        states = model.states(ids, mask)
+        theirs = tower(input_ids=ids, attention_mask=mask, output_hidden_states=True)
     torch.testing.assert_close(states[:-1], theirs.hidden_states[:-1])

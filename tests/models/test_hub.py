@@ -4,6 +4,7 @@ import shutil
 import socket
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import huggingface_hub
 import pytest
@@ -14,7 +15,7 @@ from reporter.models.checkpoint import random_init
 from reporter.models.load import load
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
-from reporter.spec.models import CheckpointSpec, HubModel
+from reporter.spec.models import HubModel
 
 OLD, NEW = "a" * 40, "b" * 40
 NAME = "owner/name"
@@ -32,8 +33,7 @@ def hub(tmp_path, monkeypatch):
         assert 0 < timeout <= 10
         if hub.error:
             raise hub.error
-        files = [SimpleNamespace(rfilename=file) for file in hub.files]
-        return SimpleNamespace(sha=hub.commits[revision], siblings=files)
+        return SimpleNamespace(sha=hub.commits[revision], siblings=[Mock(rfilename=file) for file in hub.files])
 
     def snapshot_download(name, **options):
         hub.downloads.append(options)
@@ -54,11 +54,10 @@ def put(hub, family):
 
     def copy(commit, reference="main", name=NAME):
         place = hub.cache / f"models--{name.replace('/', '--')}"
-        shutil.copytree(family("bert"), place / "snapshots" / commit)
         if reference:
-            (place / "refs").mkdir(exist_ok=True)
+            (place / "refs").mkdir(parents=True)
             (place / "refs" / reference).write_text(commit)
-        return place / "snapshots" / commit
+        return shutil.copytree(family("bert"), place / "snapshots" / commit)
 
     return copy
 
@@ -130,11 +129,10 @@ def test_what_the_hub_refuses_is_passed_on_and_pickle_must_be_allowed(hub, find)
 
 def test_checkpoints_are_revisions(hub, find):
     hub.error, hub.commits = None, {"step1": OLD, "step512": NEW}
-    first, second = find(checkpoints=(CheckpointSpec(name="step1", step=1), CheckpointSpec(name="step512", step=512)))
+    checkpoints = find(checkpoints=[{"revision": "step1", "step": 1}, {"revision": "step512", "step": 512}])
     assert hub.questions == [(NAME, "step1"), (NAME, "step512")]
-    assert (first.name, first.step, first.revision) == ("step1", 1, OLD)
-    assert (second.name, second.step, second.revision) == ("step512", 512, NEW)
-    assert first.fingerprint != second.fingerprint
+    assert [(c.name, c.step, c.revision) for c in checkpoints] == [("step1", 1, OLD), ("step512", 512, NEW)]
+    assert checkpoints[0].fingerprint != checkpoints[1].fingerprint
 
 
 def test_fetching_asks_for_no_pickle_and_a_failure_is_one_line(hub, find, family):
@@ -166,18 +164,13 @@ def test_a_tokenizer_may_be_that_of_another_repository(put, find):
 @pytest.mark.parametrize("offline", [True, False])
 def test_offline_holds_for_remote_code_and_for_the_words_of_a_tokenizer(hub, put, find, monkeypatch, offline):
     """A configuration may name Python code in another repository, which transformers would fetch."""
-    hosts = []
-
-    def ask(host, *_, **__):
-        hosts.append(host)
-        raise AssertionError("the hub was asked")
-
+    ask = Mock(side_effect=AssertionError("the hub was asked"))
     monkeypatch.setattr(socket, "getaddrinfo", ask)
     place, code = put(OLD), {"AutoConfig": "other/code--c.C", "AutoModel": "other/code--m.M"}
     configure(place, model_type="martian", auto_map=code)
     (checkpoint,) = find(True, trust_remote_code=True)
     assert f" {place}" in refused(load, checkpoint, device="cpu", offline=offline)
-    assert bool(hosts) != offline
+    assert ask.called != offline
     hub.error = None
     for (checkpoint,) in (find(), find(tokenizer="other/name")):
         assert "cannot download" in refused(whole_words, checkpoint, offline=offline)

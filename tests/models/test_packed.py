@@ -105,8 +105,7 @@ def test_bitsandbytes(bits, tmp_path, loaded):
 
     base = build_family("llama", tmp_path / "base", hidden_size=64, intermediate_size=128)  # blocks of 64 numbers
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         how = BitsAndBytesConfig(load_in_4bit=True) if bits == 4 else BitsAndBytesConfig(load_in_8bit=True)
         own = AutoModel.from_pretrained(base, quantization_config=how, dtype=torch.float32).eval()
         own.save_pretrained(tmp_path / "packed")
@@ -153,8 +152,8 @@ def test_numbers_of_a_split_model_are_those_of_one_device(name, family, tmp_path
         closed = [m.close(run.path[1]) for m, run in ((parts, mine), (plain, theirs))]
     assert len(mine.path) == len(theirs.path) == 4
     pairs = [(*run.path, *run.attention, run.last, run.contributions) for run in (mine, theirs)]
-    for a, b in [*zip(*pairs, strict=True), closed, (parts.vocabulary, plain.vocabulary)]:
-        assert torch.equal(a, b)
+    torch.testing.assert_close(*pairs, rtol=0, atol=0)
+    assert torch.equal(*closed) and torch.equal(parts.vocabulary, plain.vocabulary)
     assert parts.anatomy == plain.anatomy
     assert parts.checkpoint.fingerprint == plain.checkpoint.fingerprint
     if name == "gpt2":
@@ -177,8 +176,7 @@ def adapted(base, folder, head=False, **options):
     peft = pytest.importorskip("peft", reason="adapters need the optional package peft")
     from transformers import AutoModel, AutoModelForCausalLM
 
-    with warnings.catch_warnings(), torch.random.fork_rng():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), torch.random.fork_rng():
         torch.manual_seed(1)
         model = (AutoModelForCausalLM if head else AutoModel).from_pretrained(base)
         more = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": False} | options

@@ -5,38 +5,22 @@ import shutil
 from pathlib import Path
 
 import pytest
-from models.folders import refused
+from models.folders import configure, refused
 
-from reporter.core.errors import ReporterError
 from reporter.models import model_folder
-from reporter.models.resolve import resolve
-from reporter.spec.models import CheckpointSpec, PathModel
 
 
 @pytest.fixture
 def folder(copy):
     """Return a copy of a small BERT that may be changed."""
-    return copy("bert")
+    return copy()
 
 
-@pytest.fixture
-def checkpoints(tmp_path):
-    """Resolve a folder with sub-folders."""
-
-    def get(path, **steps):
-        spec = PathModel(path=path, checkpoints=tuple(CheckpointSpec(name=n, step=s) for n, s in steps.items()))
-        return resolve("m", spec, tmp_path, tmp_path / "cache", None, offline=True)
-
-    return get
-
-
-def test_a_folder_is_one_checkpoint_and_every_file_that_matters_and_the_precision_change_its_fingerprint(
-    found, folder, tmp_path
-):
+def test_a_folder_is_one_checkpoint_that_every_file_that_matters_and_the_precision_identify(found, folder, tmp_path):
     checkpoint = found(Path("copy-of-bert"))  # starts from the study
-    assert (checkpoint.model, checkpoint.name, checkpoint.step, checkpoint.subfolder) == ("m", "final", None, None)
-    assert (checkpoint.source, checkpoint.path, checkpoint.location) == ("path", folder, "copy-of-bert")
-    assert (checkpoint.revision, checkpoint.label) == (checkpoint.fingerprint, "model 'm'")
+    expected = {"model": "m", "name": "final", "step": None, "subfolder": None, "source": "path", "path": folder}
+    expected |= {"location": "copy-of-bert", "revision": checkpoint.fingerprint, "label": "model 'm'"}
+    assert {key: getattr(checkpoint, key) for key in expected} == expected
     prints = [checkpoint.fingerprint, found(folder, dtype="bfloat16").fingerprint]
     for file in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
         with (folder / file).open("ab") as stream:
@@ -65,28 +49,25 @@ def test_big_files_are_read_once_but_one_changed_just_now_is_not_remembered(foun
 
 
 def test_checkpoints_are_sub_folders_and_a_tokenizer_may_lie_in_the_folder_above(folder, tmp_path, checkpoints):
-    root = tmp_path / "run"
+    root, steps = tmp_path / "run", [{"folder": "a", "step": 10}, "b"]
     for name in ("a", "b"):
         shutil.copytree(folder, root / name)
-    with (root / "b" / "config.json").open("a") as stream:
-        stream.write(" ")
-    first, second = checkpoints(root, a=10, b=None)
+    configure(root / "b", more=1)
+    first, second = checkpoints(root, checkpoints=steps)
     assert (first.name, first.step, first.folder) == ("a", 10, root / "a")
-    assert (second.name, second.step) == ("b", None)
+    assert (second.name, second.step, first.label) == ("b", None, "model 'm', checkpoint 'a'")
     assert first.fingerprint != second.fingerprint
-    assert first.label == "model 'm', checkpoint 'a'"
     for file in list((root / "a").glob("tokenizer*")):
         file.rename(root / file.name)
-    assert checkpoints(root, a=10)[0].fingerprint == first.fingerprint
+    assert checkpoints(root, checkpoints=steps)[0].fingerprint == first.fingerprint
     (root / "tokenizer.json").write_text("{}")
-    assert checkpoints(root, a=10)[0].fingerprint != first.fingerprint
+    assert checkpoints(root, checkpoints=steps)[0].fingerprint != first.fingerprint
 
 
-def test_missing_files_are_named(found, folder, tmp_path, checkpoints):
+def test_missing_files_are_named(found, folder, tmp_path):
     (folder / "empty").mkdir()
-    shutil.copyfile(folder / "config.json", folder / "empty" / "config.json")
-    with pytest.raises(ReporterError, match=r"model 'm': .*empty has no weights"):
-        checkpoints(folder, empty=None)
+    shutil.copy(folder / "config.json", folder / "empty")
+    assert "empty has no weights" in refused(found, folder, checkpoints=["empty"])
     assert f"there is no folder {tmp_path / 'nowhere'}; check the path" in refused(found, tmp_path / "nowhere")
     assert "is a file; name a folder with config.json" in refused(found, folder / "config.json")
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")

@@ -25,7 +25,7 @@ def ids(*tokens):
 
 
 def vocabulary(kind, vocabulary, special):
-    added = [{"id": 0, "content": special}] if special else []
+    added = [{"id": 0, "content": special}] * bool(special)
     return {"added_tokens": added, "model": {"type": kind, "vocab": vocabulary}}
 
 
@@ -61,12 +61,11 @@ def test_tokens_that_belong_together():
         (["<s>", "the</w>", "do", "x</w>", "."], {1: "the"}, [], [2, 4]),
         (["<unk>", "cat", ".", "dogs"], {1: "cat", 3: "dogs"}, [], []),
     ):
-        known = {"get_vocab": lambda given=tokens: ids(*given), "all_special_tokens": tokens[:1]}
-        tokenizer = SimpleNamespace(added_tokens_decoder={}, **known)
+        vocabulary = {"get_vocab": ids(*tokens).copy, "all_special_tokens": tokens[:1], "added_tokens_decoder": {}}
+        tokenizer = SimpleNamespace(**vocabulary)
         result = word_tokens(tokenizer, len(tokens))
-        assert result.words == words
-        assert result.goes_on.nonzero()[0].tolist() == goes_on
-        assert result.unfinished.nonzero()[0].tolist() == unfinished
+        marked = [of.nonzero()[0].tolist() for of in (result.goes_on, result.unfinished)]
+        assert (result.words, marked) == (words, [goes_on, unfinished])
         assert len(word_tokens(tokenizer, 2).goes_on) == 2
 
 
