@@ -13,10 +13,8 @@ import duckdb
 import numpy as np
 import pandas as pd
 from report.made_up_claims import CLAIMS_BY_MODEL, FINDINGS, claims
-from report.made_up_exhibits import MODELS as EXHIBITED
-from report.made_up_exhibits import exhibits
-from report.made_up_journeys import MODELS as EXPLORED
-from report.made_up_journeys import journeys
+from report.made_up_exhibits import EXHIBITS, TOKENS
+from report.made_up_journeys import JOURNEYS, PLACES, tokens
 from report.made_up_rows import TABLES
 
 from reporter.metrics.base import catalogue
@@ -27,12 +25,8 @@ CORPORA = ("nested", "simple")
 KEY = ("study", "model", "checkpoint")
 HOSTILE, IMAGE = "<script>alert(1)</script>", "<img src=x onerror=alert(1)>"
 # name, role, layers, width, steps of its checkpoints (None: a single one)
-MODELS = (
-    ("bert", "encoder", 6, 96, (0, 50, 200, 600)),
-    ("minilm", "encoder", 4, 64, (None,)),
-    ("gpt2", "decoder", 6, 96, (0, 50, 200, 600)),
-    ("llama", "decoder", 8, 64, (None,)),
-)
+MODELS = (("bert", "encoder", 6, 96, (0, 50, 200, 600)), ("minilm", "encoder", 4, 64, (None,)))
+MODELS += (("gpt2", "decoder", 6, 96, (0, 50, 200, 600)), ("llama", "decoder", 8, 64, (None,)))
 SMALL = {"models": MODELS[1:2], "corpora": ("nested",), "metrics": ("motion",)}
 # as above, with null baselines and a model that was trained further
 WHOLE = (("bert", "encoder", 4, 64, (0, 600)), ("bert (random-init)", "encoder", 4, 64, (None,)))
@@ -152,9 +146,8 @@ def fill_whole(path, types=40, ranks=96, **more):
 def fill_texts(store, study, texts):
     """Show texts of the corpus ``nested``: the first two are the first ones, others are drawn."""
     rows = [{"corpus": "nested", "number": n, "drawn": n > 2, "text": text} for n, text in enumerate(texts, 1)]
-    store.replace(
-        "corpus_texts", study, [row | {"characters": len(row["text"]) + (row["number"] == 1)} for row in rows]
-    )
+    cut = [row | {"characters": len(row["text"]) + (not n)} for n, row in enumerate(rows)]
+    store.replace("corpus_texts", study, cut)
 
 
 def answers():
@@ -168,12 +161,14 @@ def answers():
 
 def fill_explorers(path, study):
     """Write ``explored``, for the page of journeys, or ``exhibited``, for those of vocabularies and of sentences."""
-    models, tables = (EXPLORED, journeys()) if study == "explored" else (EXHIBITED, exhibits())
-    fill(path, study, models=(), corpora=(), title=f"{study} <b>")
-    rows = list(model_rows(study, [(name, role, layers, 64, steps) for name, role, layers, steps, *_ in models]))
+    layers, rows, sql = ((6, 4), tokens(), JOURNEYS) if study == "explored" else ((4, 3), TOKENS, EXHIBITS)
+    models = (("bert", "encoder", layers[0], 64, (None,)), ("gpt2", "decoder", layers[1], 64, (50, 600)))
+    fill(path, study, models=models, corpora=(), title=f"{study} <b>")
     cell = CELL | {"corpus": "(weights)", "metric": "vocabulary", "fingerprint": "c"}
-    tables = {name: pd.DataFrame(rows_of_table).assign(study=study) for name, rows_of_table in tables.items()}
-    append(path, models=rows, cells=[cell | {column: row[column] for column in KEY} for row in rows], **tables)
+    append(path, cells=[cell | {column: row[column] for column in KEY} for row in model_rows(study, models)])
+    with duckdb.connect(str(path)) as connection:
+        connection.register("tokens", pd.DataFrame(rows))
+        connection.execute(PLACES.format(study=study) + sql)
 
 
 def fill_all(path, **whole):

@@ -1,15 +1,12 @@
 """Made-up claims of every verdict, with the evidence that real ones have, one of them long and hostile; findings."""
 
 HOSTILE = "<script>alert(1)</script>"
-LONG = (
-    "Across every decoder that was looked at, the share of variance that the first principal component takes rises "
-    f"steeply over the first third of the layers, whereas no encoder shows anything of the kind {HOSTILE} "
-    f"a{'very' * 20}longwordwithoutanybreakatallinit."
-)
+LONG = "Across every decoder that was looked at, the share of variance of the first principal component rises steeply, "
+LONG += f"whereas no encoder shows anything of the kind {HOSTILE} a{'very' * 20}longwordwithoutanybreakatallinit."
 
 
-def numbers(value, low=None, high=None):
-    return {"value": value, "ci_low": low, "ci_high": high}
+def numbers(value, low, high, **more):
+    return {"value": value, "ci_low": low, "ci_high": high} | more
 
 
 RATE = {"says": "BERT converges to its final layer at 0.0826 a layer.", "source": "Lee 2024, §6.4", "kind": "value"}
@@ -22,10 +19,8 @@ BULGE |= {"verdict": "supported", **numbers(0.231, 0.154, 0.309), "holds_low": 0
 OF_BULGE = {"statistic": "middle third minus the higher outer third", "bound": "> 0", "tested": 4}
 OF_BULGE |= {"definition": "bell: the middle third lies above both outer thirds.", "notes": ["Of 2 models."]}
 OF_BULGE |= {"sql": "SELECT model, layer, value FROM layer_metrics WHERE statistic = 'top_variance_share'"}
-OF_BULGE["evidence"] = [
-    {"model": model, "corpus": "nested", **numbers(0.1, 0.08, 0.16), "verdict": "supported"}
-    for model in ("gpt2", "llama", "mean of 2 models")
-]
+OF_GPT2 = numbers(0.1, 0.08, 0.16, model="gpt2", corpus="nested", verdict="supported")
+OF_BULGE["evidence"] = [OF_GPT2, OF_GPT2 | {"model": "llama"}, OF_GPT2 | {"model": "mean of 2 models"}]
 OF_BULGE["parts"] = [{"name": "middle above first", **numbers(0.3, 0.2, 0.4), "p_holds": 0.001, "p_fails": 0.999}]
 LOWER = {"says": LONG, "source": f"Somebody {HOSTILE} 2025, §3.2.1, table 7", "kind": "differ", "verdict": "refuted"}
 LOWER |= {**numbers(-0.004, -0.0093, 0.0012), "holds_low": 0.05, "p": 0.03, "p_adjusted": 0.041}
@@ -40,18 +35,11 @@ OF_LOSS = {"reason": "The query returned no row: no model of this study has a lo
 CLAIMS = {"bert-rate": (RATE, OF_RATE), "decoders-bulge": (BULGE, OF_BULGE), "encoders-lower": (LOWER, OF_LOWER)}
 CLAIMS |= {"frequent-first": (FREQUENT, OF_FREQUENT | {"tested": 4}), "loss-falls": (LOSS | {"view": None}, OF_LOSS)}
 # what other readings change
-NO_SINKS, ON_DRAWS = {"view": "no-sinks"}, {"baseline": "random-init"}
-OTHERS = {
-    "decoders-bulge": [
-        {"view": "all", "verdict": "supported", **numbers(0.252, 0.16, 0.34)},
-        NO_SINKS | {"verdict": "refuted", **numbers(-0.064, -0.11, -0.02)},
-        ON_DRAWS | {"verdict": "supported", **numbers(0.2, 0.12, 0.3)},
-    ],
-    "encoders-lower": [
-        NO_SINKS | {"verdict": "refuted", **numbers(-0.01, -0.02, 0.0)},
-        ON_DRAWS | {"verdict": "inconclusive", **numbers(0.04, -0.02, 0.1)},
-    ],
-}
+OTHERS = [numbers(0.252, 0.16, 0.34, claim="decoders-bulge", view="all", verdict="supported")]
+OTHERS += [numbers(-0.064, -0.11, -0.02, claim="decoders-bulge", view="no-sinks", verdict="refuted")]
+OTHERS += [numbers(0.2, 0.12, 0.3, claim="decoders-bulge", baseline="random-init", verdict="supported")]
+OTHERS += [numbers(-0.01, -0.02, 0.0, claim="encoders-lower", view="no-sinks", verdict="refuted")]
+OTHERS += [numbers(0.04, -0.02, 0.1, claim="encoders-lower", baseline="random-init", verdict="inconclusive")]
 
 
 def claims():
@@ -60,19 +48,16 @@ def claims():
         first = {"claim": name, "number": number, "reading": 1, "view": "words", "detail": detail} | row
         other = first | {"paper": None, "detail": {"statistic": detail.get("statistic", "")}}
         yield first
-        yield from (other | {"reading": at} | changed for at, changed in enumerate(OTHERS.get(name, ()), 2))
+        others = (changed for changed in OTHERS if changed["claim"] == name)
+        yield from (other | {"reading": at} | changed for at, changed in enumerate(others, 2))
 
 
 OF_MODEL = {"claim": "bert-rate", "reading": 1, "view": "words", "alone": "supported", "statistic": "convergence.rate"}
 OF_MODEL |= {**numbers(0.08, 0.07, 0.09), "p": 0.001, "p_adjusted": 0.004}
-CLAIMS_BY_MODEL = [
-    OF_MODEL | {"model": "bert", "verdict": "supported", "claimed": "> 0.06"},
-    OF_MODEL | {"model": "gpt2", "verdict": "inconclusive", "claimed": "> -0.075"},
-]
-CURVES = [
-    {"label": "tuned", "x": [0, 0.5, 1], "y": [0.1, 0.4, 0.2], "own": True},
-    {"label": "random weights", "x": [0, 0.5, 1], "y": [0.1, 0.1, 0.1], "own": False},
-]
+CLAIMS_BY_MODEL = [OF_MODEL | {"model": "bert", "verdict": "supported", "claimed": "> 0.06"}]
+CLAIMS_BY_MODEL += [OF_MODEL | {"model": "gpt2", "verdict": "inconclusive", "claimed": "> -0.075"}]
+CURVES = [{"label": "tuned", "x": [0, 0.5, 1], "y": [0.1, 0.4, 0.2], "own": True}]
+CURVES += [{"label": "random weights", "x": [0, 0.5, 1], "y": [0.1, 0.1, 0.1], "own": False}]
 FINDING = {"rank": 1, "kind": "extremes", "says": f"In tuned, the mean cosine peaks at layer 2 of 4. {HOSTILE}"}
 FINDING |= {"metric": "motion", "statistic": "step_cosine", "chart": "motion.step_cosine", "model": "tuned"}
 FINDING |= {"corpus": "nested", "view": "no-sinks", "layer_first": 2, "layer_last": 3, **numbers(0.25, 0.2, 0.3)}

@@ -1,127 +1,88 @@
 """Made-up static embeddings and sentences: an encoder, and a decoder with two checkpoints; hostile texts; no test."""
 
-import math
-from collections import defaultdict
-from itertools import product
-
-import numpy as np
 from report.made_up_journeys import HOSTILE as TOKENS_OF_JOURNEYS
-from report.made_up_journeys import places_of
 
 HOSTILE = (*TOKENS_OF_JOURNEYS, "<img src=x onerror=alert(2)>")
-# name, role, layers, steps of its checkpoints, sites besides the path, positions
-MODELS = (("bert", "encoder", 4, (None,), ("final", "attention"), 24), ("gpt2", "decoder", 3, (50, 600), (), 0))
-TOKENS = [*HOSTILE, *(f"token{i}" for i in range(60))]
-CLASSES = ("alphabetic", "numeric", "punctuation", "special")
-CONCEPTS = ("female-male", "doctor-nurse", "past-present")
-GROUPS, CLOUDS = ("weather", "greeting"), ("cats", "ships")
-OF_WEIGHTS = {"analysis": "vocabulary", "item": "(weights)"}
-OF_CLOUDS = {"analysis": "clouds", "item": "two"}
-
-
-def exhibits():
-    """Rows of both pages, by table."""
-    rows = defaultdict(list)
-    for name, role, layers, steps, more, positions in MODELS:
-        for step in steps:
-            who = {"model": name, "checkpoint": "final" if step is None else f"step{step}", "step": step, "role": role}
-            # of the last checkpoint alone
-            found = [] if step == 50 else [(who, *own) for own in static_rows(positions)]
-            for site, layer, depth in places_of(layers, more):
-                at = who | {"site": site, "layer": layer, "depth": depth}
-                found += [(at, *own) for own in sentence_rows(depth)]
-            for key, table, own in found:
-                rows[table].append(key | own)
-    return rows
-
-
-def static_rows(positions):
-    """Tables and rows of the vectors of tokens, and of positions where there are any."""
-    rng = np.random.default_rng(0)
-    projections = ("pca of token", "pca", "tsne") if positions else ("pca of token", "tsne of token")
-    for i, token in enumerate(TOKENS):
-        x, y, z = rng.normal(0, 1, 3).tolist()
-        norm = 1 + i / len(TOKENS)
-        row = {"token_id": i, "token": token, "class": CLASSES[i % 4], "subword": i % 3 == 0, "norm": norm}
-        row |= {"mean_cosine": x / 4, "mean_distance": norm, "repeated": False, "pc1": x, "pc2": y, "pc3": z}
-        yield "vocabulary", row
-        for name in projections:
-            point = {"projection": name, "part": "token", "point": i, "label": token, "x": x, "y": y}
-            yield "projections", OF_WEIGHTS | point | {"z": None if name.startswith("tsne") else z}
-    for end, among, rank in product(("smallest", "largest", "least", "most"), ("text", "all"), range(1, 12)):
-        row = {"among": among, "what": "token", "measure": "norm", "end_of_scale": end, "rank": rank}
-        if end in ("least", "most"):
-            row |= {"what": "token–token", "measure": "cosine", "other_id": rank, "other": TOKENS[rank]}
-        row |= {"token_id": rank - 1, "token": TOKENS[rank - 1], "value": 0.9 - rank / 20, "certain": rank != 11}
-        yield "vocabulary_extremes", row
-    facts = [("positions", None, "learned" if positions else "none"), ("note 1", None, "A note on <b>positions</b>.")]
-    facts += [("token vectors", float(len(TOKENS)), "8 dimensions"), ("norm of token: mean", 1.5, "n = 70")]
-    facts += [("norm of token: standard deviation", 0.3, "n = 70")]
-    for (measure, part), i in product((("norm", "token"), ("cosine", "token–token")), range(10)):
-        own = {"measure": measure, "part": part, "low": i / 10, "high": (i + 1) / 10}
-        yield "histograms", OF_WEIGHTS | own | {"count": int(100 * math.exp(-((i - 5) ** 2) / 4))}
-    for i in range(1, 9):
-        yield "explained_variance", OF_WEIGHTS | {"part": "token", "components": i, "share": i / 8, "n": 70}
-    if positions:
-        yield from position_rows(positions)
-        facts += [("outlier threshold", 0.2, "|cosine| of a token and a position"), ("outliers", 5.0, "of 1,680 pairs")]
-        facts += [("outliers by chance", 1.25, None)]
-    for fact, value, words in facts:
-        yield "vocabulary_facts", {"fact": fact, "value": value, "said": words}
-
-
-def position_rows(count):
-    for i in range(count):
-        x, y, z = math.cos(i), math.sin(i), i / count
-        point = {"projection": "pca", "part": "position", "point": i, "label": str(i), "x": x, "y": y, "z": z}
-        yield "projections", OF_WEIGHTS | point
-        row = {"position": i, "norm": 1 + (i > 9), "step_length": 0.5 if i else None, "mean_cosine": 0.1}
-        yield "positions", row | {"mean_distance": 1.0, "pc1": x, "pc2": y, "pc3": z}
-        for j in range(count):
-            yield "position_cosines", {"position_a": i, "position_b": j, "cosine": math.cos(i - j)}
-        if i:
-            yield "position_offsets", {"distance": i, "cosine": math.cos(i), "sd": 0.1, "n": count - i}
-    outlier = {"among": "all", "what": "token–position", "measure": "cosine", "end_of_scale": "outlier"}
-    for i in range(5):
-        row = {"rank": i + 1, "token_id": i, "token": TOKENS[i], "other_id": i, "other": str(i), "value": 0.4 - i / 100}
-        yield "vocabulary_extremes", outlier | row
-
-
-def sentence_rows(depth):
-    """Tables and rows of groups, pairs, clouds and probes at one place of a model."""
-    rng = np.random.default_rng(int(100 * depth))
-    clouds = [("groups", "(groups)", part, 12, i * depth) for i, part in enumerate(GROUPS)]
-    clouds += [("pairs", "shipped", part, 10, i - depth) for i, part in enumerate(CONCEPTS)]
-    clouds += [("clouds", "two", part, 12, i * depth) for i, part in enumerate(CLOUDS)]
-    for analysis, item, part, count, middle in clouds:
-        row = {"analysis": analysis, "item": item, "projection": "pca"}
-        for i, (x, y) in enumerate(rng.normal(middle, 0.3, (count, 2)).tolist()):
-            label = HOSTILE[i] if i < len(HOSTILE) else f"text {i}"
-            yield "projections", row | {"part": part, "point": i, "label": label, "x": x, "y": y}
-        if analysis == "pairs":
-            mean = {"part": f"mean {part}", "point": 0, "label": f"mean of {part}", "x": middle, "y": 0.3 * middle}
-            yield "projections", row | mean
-    for part, k in product(CLOUDS, range(1, 6)):
-        yield "explained_variance", OF_CLOUDS | {"part": part, "components": k, "share": k / 5, "n": 12}
-    for part, k in product((*CLOUDS, "–".join(CLOUDS)), range(8)):
-        own = {"measure": "cosine", "part": part, "low": k / 8, "high": (k + 1) / 8, "count": 8 - k}
-        yield "histograms", OF_CLOUDS | own
-    for group, (i, control) in product(GROUPS, enumerate(("none", "random-characters", "random-words"))):
-        row = {"text_group": group, "control": control, "pooling": "mean", "silhouette": 0.5 * depth - 0.2 * i}
-        yield "groups", row | {"within": 1.0, "between": 2.0, "ratio": 0.5, "n": 12}
-    for i, concept in enumerate(CONCEPTS):
-        row = {"pair_set": "shipped", "concept": concept, "pooling": "mean", "consistency": 0.3 + 0.2 * i * depth}
-        row |= {"ci_low": 0.2, "ci_high": 0.9, "p": 0.001, "norm": 1.0, "relative_norm": 0.2, "n": 10}
-        yield "pair_directions", row
-    for a, b, cosine, p in ((0, 1, -0.64, 0.001), (0, 2, 0.1, 0.04), (1, 2, 0.0, 0.9)):
-        row = {"pair_set": "shipped", "concept_a": CONCEPTS[a], "concept_b": CONCEPTS[b], "pooling": "mean"}
-        yield "direction_cosines", row | {"cosine": cosine * depth, "p": p, "n_a": 10, "n_b": 10}
-    for i, pooling in enumerate(("mean", "last", "first")):
-        row = {"probe": "classes", "pooling": pooling, "main": i == 0, "accuracy": 0.9 - 0.2 * i - 0.1 * depth}
-        yield "probe_poolings", row | {"ci_low": 0.5, "ci_high": 0.95, "chance": 0.5, "n": 24}
-    statistics = [("clouds", "two", "separability", 0.9), ("probes", "classes", "linear", 0.9)]
-    statistics += [("probes", "classes", "linear_control", 0.6), ("probes", "classes", "linear_selectivity", 0.3)]
-    for metric, item, name, high in statistics:
-        value = high - 0.1 * depth
-        row = {"corpus": item, "view": "words", "metric": metric, "statistic": name, "value": value, "n": 24}
-        yield "layer_metrics", row | {"ci_low": value - 0.05, "ci_high": value + 0.05}
+TOKENS = [{"token_id": i, "token": token} for i, token in enumerate((*HOSTILE, *(f"token{i}" for i in range(60))))]
+EXHIBITS = """
+CREATE TEMP TABLE who AS SELECT study, model, checkpoint, step, role FROM models WHERE study = 'exhibited' AND is_last;
+CREATE TEMP TABLE parts AS
+  SELECT who.*, 'vocabulary' AS analysis, '(weights)' AS item, unnest(['token', 'token–token']) AS part FROM who
+  UNION ALL BY NAME SELECT * FROM places, (VALUES ('clouds', 'two', 'cats'), ('clouds', 'two', 'ships'),
+    ('clouds', 'two', 'cats–ships'), ('groups', '(groups)', 'weather'), ('groups', '(groups)', 'greeting'),
+    ('pairs', 'shipped', 'female-male'), ('pairs', 'shipped', 'doctor-nurse'), ('pairs', 'shipped', 'past-present')
+  ) AS parts(analysis, item, part);
+INSERT INTO projections BY NAME
+  WITH shown AS (
+    SELECT *, unnest(CASE WHEN analysis <> 'vocabulary' THEN ['pca'] WHEN role = 'decoder'
+      THEN ['pca of token', 'tsne of token'] ELSE ['pca of token', 'pca', 'tsne'] END) AS projection
+    FROM parts WHERE part NOT LIKE '%–%'
+  )
+  SELECT shown.*, token_id AS point, token AS label, coalesce(depth, 0) * len(part) / 4 + sin(17 * token_id) AS x,
+    sin(5 * token_id) AS y, if(analysis = 'vocabulary' AND projection LIKE 'pca%', sin(3 * token_id), NULL) AS z
+  FROM shown JOIN tokens ON token_id < if(analysis = 'vocabulary', 70, 12)
+  UNION ALL BY NAME SELECT * REPLACE ('mean ' || part AS part), 0 AS point, 'mean of ' || part AS label,
+    depth * len(part) / 4 AS x, 0.3 * depth AS y FROM shown WHERE analysis = 'pairs'
+  UNION ALL BY NAME SELECT who.*, 'vocabulary' AS analysis, '(weights)' AS item, 'pca' AS projection,
+    'position' AS part, i AS point, i::TEXT AS label, cos(i) AS x, sin(i) AS y, i / 24 AS z
+  FROM who, range(24) AS positions(i) WHERE role = 'encoder';
+INSERT INTO explained_variance BY NAME
+  SELECT parts.*, components, components / 8 AS share, 70 AS n FROM parts, range(1, 9) AS numbers(components)
+  WHERE analysis IN ('clouds', 'vocabulary') AND part NOT LIKE '%–%';
+INSERT INTO histograms BY NAME
+  SELECT parts.*, if(part = 'token', 'norm', 'cosine') AS measure, i / 8 AS low, (i + 1) / 8 AS high, 8 - i AS count
+  FROM parts, range(8) AS bins(i) WHERE analysis IN ('clouds', 'vocabulary');
+INSERT INTO vocabulary BY NAME
+  SELECT who.*, token_id, token, ['alphabetic', 'numeric', 'punctuation', 'special'][token_id % 4 + 1] AS class,
+    token_id % 3 = 0 AS subword, 1 + token_id / 70 AS norm, sin(token_id) / 4 AS mean_cosine, norm AS mean_distance,
+    false AS repeated, sin(17 * token_id) AS pc1, sin(5 * token_id) AS pc2, sin(3 * token_id) AS pc3
+  FROM who, tokens;
+INSERT INTO vocabulary_extremes BY NAME
+  SELECT who.*, ends.*, among, b.token_id AS rank, a.token_id, a.token, 0.9 - rank / 20 AS value, rank <> 11 AS certain,
+    if(measure = 'cosine', rank, NULL) AS other_id, if(what = 'token–token', b.token, other_id::TEXT) AS other
+  FROM who, unnest(['text', 'all']) AS texts(among), tokens AS a JOIN tokens AS b ON a.token_id + 1 = b.token_id,
+    (VALUES ('smallest', 'token', 'norm'), ('largest', 'token', 'norm'), ('least', 'token–token', 'cosine'),
+      ('most', 'token–token', 'cosine'), ('outlier', 'token–position', 'cosine')) AS ends(end_of_scale, what, measure)
+  WHERE rank < if(end_of_scale <> 'outlier', 12, if(role = 'encoder' AND among = 'all', 6, 0));
+INSERT INTO vocabulary_facts BY NAME
+  SELECT who.*, facts.* EXCLUDE whose FROM who JOIN (VALUES
+    ('positions', NULL, 'learned', 'encoder'), ('positions', NULL, 'none', 'decoder'),
+    ('note 1', NULL, 'A note on <b>positions</b>.', NULL), ('token vectors', 70, '8 dimensions', NULL),
+    ('norm of token: mean', 1.5, 'n = 70', NULL), ('norm of token: standard deviation', 0.3, 'n = 70', NULL),
+    ('outlier threshold', 0.2, '|cosine| of a token and a position', 'encoder'),
+    ('outliers', 5, 'of 1,680 pairs', 'encoder'), ('outliers by chance', 1.25, NULL, 'encoder')
+  ) AS facts(fact, value, said, whose) ON coalesce(whose, role) = role;
+INSERT INTO positions BY NAME
+  SELECT who.*, position, if(position > 9, 2, 1) AS norm, if(position > 0, 0.5, NULL) AS step_length,
+    0.1 AS mean_cosine, 1 AS mean_distance, cos(position) AS pc1, sin(position) AS pc2, position / 24 AS pc3
+  FROM who, range(24) AS positions(position) WHERE role = 'encoder';
+INSERT INTO position_cosines BY NAME
+  SELECT who.*, position_a, position_b, cos(position_a - position_b) AS cosine
+  FROM who, range(24) AS a(position_a), range(24) AS b(position_b) WHERE role = 'encoder';
+INSERT INTO position_offsets BY NAME
+  SELECT who.*, distance, cos(distance) AS cosine, 0.1 AS sd, 24 - distance AS n
+  FROM who, range(1, 24) AS distances(distance) WHERE role = 'encoder';
+INSERT INTO groups BY NAME
+  SELECT places.*, text_group, control, 'mean' AS pooling, 0.5 * depth - len(control) / 50 AS silhouette, 1 AS within,
+    2 AS between, 0.5 AS ratio, 12 AS n
+  FROM places, unnest(['weather', 'greeting']) AS groups(text_group),
+    unnest(['none', 'random-characters', 'random-words']) AS controls(control);
+INSERT INTO pair_directions BY NAME
+  SELECT places.*, 'shipped' AS pair_set, concept, 'mean' AS pooling, 0.3 + len(concept) * depth / 30 AS consistency,
+    0.2 AS ci_low, 0.9 AS ci_high, 0.001 AS p, 1 AS norm, 0.2 AS relative_norm, 10 AS n
+  FROM places, unnest(['female-male', 'doctor-nurse', 'past-present']) AS concepts(concept);
+INSERT INTO direction_cosines BY NAME
+  SELECT places.*, own.* EXCLUDE c, depth * c AS cosine, 'shipped' AS pair_set, 'mean' AS pooling, 10 AS n_a, 10 AS n_b
+  FROM places, (VALUES ('female-male', 'doctor-nurse', -0.64, 0.001), ('female-male', 'past-present', 0.1, 0.04),
+    ('doctor-nurse', 'past-present', 0, 0.9)) AS own(concept_a, concept_b, c, p);
+INSERT INTO probe_poolings BY NAME
+  SELECT places.*, 'classes' AS probe, pooling, pooling = 'mean' AS main, 0.9 - 0.1 * depth - 0.2 * (NOT main)::INT
+    AS accuracy, 0.5 AS ci_low, 0.95 AS ci_high, 0.5 AS chance, 24 AS n
+  FROM places, unnest(['mean', 'last', 'first']) AS poolings(pooling);
+INSERT INTO layer_metrics BY NAME
+  SELECT places.*, own.* EXCLUDE high, 'words' AS view, high - 0.1 * depth AS value, value - 0.05 AS ci_low,
+    value + 0.05 AS ci_high, 24 AS n
+  FROM places, (VALUES ('clouds', 'two', 'separability', 0.9), ('probes', 'classes', 'linear', 0.9),
+    ('probes', 'classes', 'linear_control', 0.6), ('probes', 'classes', 'linear_selectivity', 0.3)
+  ) AS own(metric, corpus, statistic, high);
+"""

@@ -50,8 +50,8 @@ def test_a_small_profile_is_drawn_to_scale():
 
 
 def test_the_same_warning_is_told_once():
-    loss = "its loss is {} and {} is the entropy of gpt2"
-    said = {"a": loss.format(5.57, 4.8), "b": loss.format(4.61, 4.8), "c": "has 3 layers", "d": None}
+    loss = "its loss is {} and 4.8 is the entropy of gpt2"
+    said = {"a": loss.format(5.57), "b": loss.format(4.61), "c": "has 3 layers", "d": None}
     found = warnings([ModelRow(name, {"warning": warning}, []) for name, warning in said.items()])
     assert found == [("its loss is 4.61 to 5.57 and 4.8 is the entropy of gpt2", ["a", "b"]), ("has 3 layers", ["c"])]
     cells = [{"model": "a", "warning": "unknown tokens\nread in windows"}]

@@ -1,5 +1,7 @@
 """What a page leaves out of a study of very many numbers: it says so, and its own SQL gives what it shows."""
 
+import shutil
+
 import duckdb
 import pandas as pd
 import pytest
@@ -17,28 +19,24 @@ TWO_STEPS = Sampling("'s'", (0, 1000), 5)
 
 
 @pytest.fixture(scope="module")
-def read():
+def read(empty, tmp_path_factory):
     """Three models at up to five steps, one at a checkpoint without a step; 13 layers each."""
-    with duckdb.connect() as base:
+    with duckdb.connect(shutil.copy(empty, tmp_path_factory.mktemp("many"))) as base:
         base.execute(f"""
-CREATE TABLE models AS
-  SELECT 's' AS study, m AS model, 'step-' || step AS checkpoint, step, NULL AS baseline, 12 AS layers,
+INSERT INTO models BY NAME
+  SELECT 's' AS study, m AS model, 'step-' || step AS checkpoint, step, 12 AS layers,
     step = max(step) OVER (PARTITION BY model) AS is_last
   FROM unnest(['a', 'b', 'c']) AS ms(m), unnest({list(STEPS)}) AS steps(step) WHERE m <> 'c' OR step < 100
-  UNION ALL SELECT 's', 'd', 'main', NULL, NULL, 12, true;
-CREATE TABLE layer_metrics AS
+  UNION ALL SELECT 's', 'd', 'main', NULL, 12, true;
+INSERT INTO layer_metrics BY NAME
   SELECT study, model, 'decoder' AS role, checkpoint, step, 'x' AS corpus, 'words' AS view, 'm' AS metric,
-    'v' AS statistic, 'block' AS site, layer, layer / 12 AS depth, hash(model, step, layer) % 1000 / 7 AS value,
-    NULL::DOUBLE AS ci_low, NULL::DOUBLE AS ci_high, false AS by_definition, 10 AS n
+    'v' AS statistic, 'block' AS site, layer, layer / 12 AS depth, hash(model, step, layer) % 1000 / 7 AS value, 10 AS n
   FROM models, range(13) AS layers(layer);
-CREATE TABLE layer_pairs AS
+INSERT INTO layer_pairs BY NAME
   SELECT study, corpus, view, metric, statistic, model AS model_a, checkpoint AS checkpoint_a, layer AS layer_a,
     model AS model_b, checkpoint AS checkpoint_b, other AS layer_b, value, ci_low, ci_high, n
   FROM layer_metrics, range(13) AS others(other) WHERE other >= layer;
-CREATE TABLE over_models (
-  study TEXT, metric TEXT, statistic TEXT, models INT, site TEXT, role TEXT, step INT, corpus TEXT, view TEXT,
-  layer INT, ci_low DOUBLE, ci_high DOUBLE
-)""")
+""")
         yield lambda sql: base.execute(sql).df()
 
 
@@ -82,14 +80,12 @@ def test_layers_are_left_out_of_what_is_still_too_large_but_for_the_last_block(r
     assert set(both["_merge"]) == {"both"}, "no number is another one"
 
 
-OF_A_PLUG_IN = (
-    "with layer_metrics as (from layer_metrics where study = $study)\n"
-    "select model, step, layer, value from layer_metrics order by all -- of all layers",
-    'FROM "layer_metrics" SELECT model, step, layer, value WHERE study = $study ORDER BY ALL;',
-)
+CALLED_LIKE_WHAT_IT_READS = """with layer_metrics as (from layer_metrics where study = $study)
+select model, step, layer, value from layer_metrics order by all -- of all layers"""
+FROM_FIRST = 'FROM "layer_metrics" SELECT model, step, layer, value WHERE study = $study ORDER BY ALL;'
 
 
-@pytest.mark.parametrize("sql", OF_A_PLUG_IN, ids=["a table called like the one it reads", "FROM first"])
+@pytest.mark.parametrize("sql", [CALLED_LIKE_WHAT_IT_READS, FROM_FIRST])
 @pytest.mark.parametrize("kind", ["profile", "training"])
 def test_queries_of_plug_ins_are_thinned_however_they_are_written(read, monkeypatch, sql, kind):
     monkeypatch.setattr(downsampling, "MOST_OF_FIGURE", 50)

@@ -43,10 +43,8 @@ def test_templates_of_its_own_build_on_the_reports_in_a_sandbox(written, tmp_pat
         keep_look("made-up", tmp_path / "own", None, tmp_path / "made-up")
 
     foot = '{{% extends "reporter/study.html" %}}{{% block foot %}}<footer>Of {}</footer>{{% endblock %}}'
-    for text, says in (
-        (foot.format("{{ scene.models }}"), r"'made-up', report.templates: .*correct it, or remove report.templates"),
-        ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "unsafe"),
-    ):
+    wrong = {foot.format("{{ scene.models }}"): "'made-up', report.templates: .*correct it, or remove report.templates"}
+    for text, says in (wrong | {"{{ ''.__class__.__mro__[1].__subclasses__() }}": "unsafe"}).items():
         keep(text)
         with pytest.raises(ReporterError, match=says):
             written("report: {templates: own}\n")
@@ -57,19 +55,17 @@ def test_templates_of_its_own_build_on_the_reports_in_a_sandbox(written, tmp_pat
 
 
 def test_missing_templates_and_styles_are_usage_errors(tmp_path):
-    (tmp_path / "empty").mkdir()
-    for templates, style, says in (
-        (tmp_path / "gone", None, "report.templates: there is no folder"),
-        (tmp_path / "empty", None, "has no templates"),
-        (None, tmp_path / "gone.css", "report.style: there is no file"),
-    ):
+    gone, empty = tmp_path / "gone", tmp_path / "empty"
+    empty.mkdir()
+    wrong = {"report.templates: there is no folder": (gone, None), "has no templates": (empty, None)}
+    wrong |= {"report.style: there is no file": (None, gone)}
+    for says, given in wrong.items():
         with pytest.raises(UsageError, match=says):
-            keep_look("s", templates, style, tmp_path / "s")
+            keep_look("s", *given, tmp_path / "s")
 
 
-@pytest.mark.parametrize(
-    "spec", [None, "", "[1, 2]", "report: 3", "report: {figures: 3, hide: {a: b}, theme: pink}", "{"]
-)
-def test_what_cannot_be_read_changes_nothing(spec, tmp_path):
-    look = read_look({"spec": spec}, tmp_path)
-    assert (look.theme, look.style, look.templates, look.figures, look.hidden) == ("system", "", None, (), frozenset())
+def test_what_cannot_be_read_changes_nothing(tmp_path):
+    for spec in (None, "", "[1, 2]", "report: 3", "report: {figures: 3, hide: {a: b}, theme: pink}", "{"):
+        look = read_look({"spec": spec}, tmp_path)
+        assert (look.theme, look.style, look.templates) == ("system", "", None), spec
+        assert (look.figures, look.hidden) == ((), frozenset()), spec

@@ -4,8 +4,9 @@ import re
 from dataclasses import replace
 
 import duckdb
+import numpy as np
 import pytest
-from report.made_up import fill, fill_whole
+from report.made_up import STUDY, fill, fill_whole
 from report.reading import part_of, read
 
 from reporter.metrics.base import catalogue
@@ -14,7 +15,6 @@ from reporter.report.contents import read_contents
 from reporter.report.overview import read_overview
 from reporter.report.sentences import MOST_WORDS
 from reporter.report.sides import Number
-from reporter.report.tables import STUDIES, rows_of
 from reporter.runs.whole import write_over_models
 from reporter.store import Store
 
@@ -42,8 +42,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def overviews(folder):
     with Store(folder / "results.duckdb").reading() as reading:
-        contents = [read_contents(reading, study, catalogue()) for study in rows_of(reading(STUDIES))]
-    return {str(own.study["study"]): own.overview for own in contents}
+        return {name: read_contents(reading, STUDY | {"study": name}, catalogue()).overview for name in STUDIED}
 
 
 @pytest.fixture
@@ -53,10 +52,9 @@ def altered(tmp_path):
     def of(models, metrics, *statements):
         store = fill(tmp_path / "results.duckdb", "s", models=models, corpora=("nested",), metrics=metrics)
         with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
-            for statement in statements:
-                connection.execute(statement)
+            connection.execute("; ".join(statements))
         with store.reading() as reading:
-            contents = read_contents(reading, rows_of(reading(STUDIES))[0], catalogue())
+            contents = read_contents(reading, STUDY | {"study": "s"}, catalogue())
             return contents.overview, read_overview(reading, replace(contents, answers=({"name": "changed"},)))
 
     return of
@@ -66,44 +64,43 @@ def row(overview, name):
     return next(line for line in overview.rows if line.id == name)
 
 
+def reach(number):
+    return [number.value, number.low, number.high]
+
+
 @pytest.mark.parametrize("view", ["words", "no-sinks"])
 def test_a_number_is_the_mean_over_layers_that_no_definition_fixes_at_the_last_checkpoint(folder, overviews, view):
     overview = overviews["pair"]
     assert [side.name for side in overview.columns] == ["bert", "gpt2"]
     cells = row(overview, "anisotropy.mean_cosine").cells[view]
-    for side, number in zip(overview.columns, cells.numbers, strict=True):
-        (mean,) = Store(folder / "results.duckdb").records(
-            "SELECT avg(value), avg(ci_low), avg(ci_high) FROM layer_metrics WHERE study = 'pair' "
-            "AND site IN ('embedding', 'block') AND by_definition IS NOT TRUE AND metric = 'anisotropy' "
-            "AND statistic = 'mean_cosine' AND corpus = 'nested' AND view = $view AND model = $model AND step IS "
-            + ("NOT DISTINCT FROM 600" if side.name == "bert" else "NULL"),
-            {"view": view, "model": side.name},
-        )
-        assert [number.value, number.low, number.high] == pytest.approx(list(mean.values()), rel=1e-12)
+    means = Store(folder / "results.duckdb").frame(
+        "SELECT avg(value), avg(ci_low), avg(ci_high) FROM layer_metrics WHERE study = 'pair' AND corpus = 'nested' "
+        "AND site IN ('embedding', 'block') AND by_definition IS NOT TRUE AND metric = 'anisotropy' AND statistic = "
+        f"'mean_cosine' AND view = '{view}' AND (step = 600 OR step IS NULL) GROUP BY model ORDER BY model"
+    )
+    np.testing.assert_allclose(list(map(reach, cells.numbers)), means, rtol=1e-12)
     a, b = cells.numbers
     assert cells.difference.value == pytest.approx(a.value - b.value)
-    reach = ((a.value - a.low) ** 2 + (b.high - b.value) ** 2) ** 0.5
-    assert cells.difference.low == pytest.approx(a.value - b.value - reach)
+    half = ((a.value - a.low) ** 2 + (b.high - b.value) ** 2) ** 0.5
+    assert cells.difference.low == pytest.approx(a.value - b.value - half)
 
 
 def test_the_mean_of_a_role_is_the_stored_one_with_its_interval_over_models(folder, overviews):
     overview = overviews["many"]
     assert [side.name for side in overview.columns] == ["20 encoders", "20 decoders"] and len(overview.models) == 40
-    stored = Store(folder / "results.duckdb").records(
+    stored = Store(folder / "results.duckdb").frame(
         "SELECT value, ci_low, ci_high FROM over_models WHERE study = 'many' AND layer IS NULL AND site IS NULL "
         "AND view = 'words' AND metric = 'motion' AND statistic = 'step_cosine' ORDER BY role DESC"
     )
     numbers = row(overview, "motion.step_cosine").cells["words"].numbers
-    for number, kept in zip(numbers, stored, strict=True):
-        assert [number.value, number.low, number.high] == pytest.approx(list(kept.values()))
+    np.testing.assert_allclose(list(map(reach, numbers)), stored, rtol=1e-6)
 
 
 def test_a_difference_whose_interval_has_0_in_it_is_not_said(altered):
     assert Number(0.1, 0.01, 0.19).differs(1) and not Number(0.1, -0.01, 0.21).differs(1)
-    assert not Number(0.1, 0.01, 0.19).differs(100), "corrected"
-    assert not Number(0.1).differs(1)
+    assert not Number(0.1, 0.01, 0.19).differs(100) and not Number(0.1).differs(1), "corrected, and without one"
     gap = Number(5.0, 4.7, 5.1).minus(Number(2.0, 1.9, 2.4))  # the lower end with the other's upper one
-    assert (gap.value, gap.low, gap.high) == pytest.approx((3.0, 3.0 - 0.5, 3.0 + 0.02**0.5))
+    assert reach(gap) == pytest.approx([3.0, 3.0 - 0.5, 3.0 + 0.02**0.5])
     alike = (("gpt2", "decoder", 4, 64, (None,)), ("bert", "encoder", 4, 64, (None,)))
     overview, _ = altered(alike, ("entropy", "motion"))
     (sentence,) = overview.sentences
@@ -138,13 +135,9 @@ def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_sa
 def test_whether_sinks_explain_the_difference_is_said(altered, left, word):
     models = (("gpt2", "decoder", 6, 96, (None,)), ("bert", "encoder", 6, 64, (None,)))
     number = f"if(model = 'gpt2' AND layer IN (3, 4), if(view = 'words', 0.95, {left}), 0.2 + layer / 1000)"
-    overview, _ = altered(
-        models,
-        ("anisotropy",),
-        "UPDATE cells SET sinks = if(model = 'gpt2', 379, 0)",
-        f"UPDATE layer_metrics SET value = {number}, ci_low = {number} - 0.01, ci_high = {number} + 0.01 "
-        "WHERE statistic = 'mean_cosine' AND view IN ('words', 'no-sinks')",
-    )
+    numbers = f"UPDATE layer_metrics SET value = {number}, ci_low = {number} - 0.01, ci_high = {number} + 0.01 "
+    numbers += "WHERE statistic = 'mean_cosine' AND view IN ('words', 'no-sinks')"
+    overview, _ = altered(models, ("anisotropy",), numbers, "UPDATE cells SET sinks = if(model = 'gpt2', 379, 0)")
     first, sinks = overview.sentences[:2]
     assert "in layers 3–4" in first.text and "0.95, against" in first.text and "bert" in first.text
     assert f"Sinks {word}" in sinks.text and "379" in sinks.text and sinks.link.endswith("&view=both")
@@ -166,18 +159,16 @@ def test_the_page_has_all_parts_for_both_token_sets(folder):
 
 def test_a_model_and_its_base_are_compared_as_stored_paired_over_texts(altered):
     models = (("gpt2", "decoder", 4, 64, (None,)), ("tuned", "decoder", 4, 64, (None,)))
-    differences = """
-        INSERT INTO differences BY NAME
+    differences = """INSERT INTO differences BY NAME
         SELECT study, 'base' AS kind, view, metric, statistic, model AS model_a, checkpoint AS checkpoint_a,
           corpus AS corpus_a, 'gpt2' AS model_b, checkpoint AS checkpoint_b, corpus AS corpus_b, site, layer, depth,
           0.001 * layer AS value, 0.001 * layer - 0.003 AS ci_low, 0.001 * layer + 0.002 AS ci_high, 500 AS n
-        FROM layer_metrics WHERE model = 'tuned' AND (metric = 'motion' OR layer > 0)
-    """
+        FROM layer_metrics WHERE model = 'tuned' AND (metric = 'motion' OR layer > 0)"""
     based = "UPDATE models SET base = 'gpt2' WHERE model = 'tuned'"
     overview, judged = altered(models, ("entropy", "motion"), based, differences)
     assert [side.name for side in overview.columns] == ["tuned", "gpt2"] and overview.difference == "tuned − gpt2"
     whole = row(overview, "motion.step_cosine").cells["words"].difference
-    assert [whole.value, whole.low, whole.high] == pytest.approx([0.0015, -0.0015, 0.0035]), "the mean of blocks 1 to 4"
+    assert reach(whole) == pytest.approx([0.0015, -0.0015, 0.0035]), "the mean of blocks 1 to 4"
     cells = row(overview, "entropy.prompt_normalised").cells["words"]
     a, b = cells.numbers
     assert cells.difference.value == pytest.approx(a.value - b.value), "a layer is not paired"
@@ -186,5 +177,5 @@ def test_a_model_and_its_base_are_compared_as_stored_paired_over_texts(altered):
 
 def test_a_study_of_pairs_of_layers_alone_has_models_corpora_and_token_sets(tmp_path):
     with fill_whole(tmp_path / "results.duckdb", metrics=()).reading() as reading:
-        scene = read_contents(reading, rows_of(reading(STUDIES))[0], catalogue()).scene
+        scene = read_contents(reading, STUDY | {"study": "whole"}, catalogue()).scene
     assert {"bert", "gpt2"} <= set(scene.styles.names) and scene.corpora and scene.views

@@ -35,10 +35,8 @@ def test_the_picture_of_a_finding_leads_to_the_figure_and_has_its_lines_to_scale
 
 def test_a_line_has_the_number_of_the_sentence_and_what_cannot_be_seen_is_approximately_zero():
     """Not what the curve reads at the middle of what is marked."""
-    curves = [
-        {"label": name, "x": [0, 0.5, 1], "y": [low, high, low], "own": True, "number": number}
-        for name, low, high, number in (("minilm", -5.32e-5, 0.949, -5.32e-5), ("gpt2", 0.0, 0.6, 0.2))
-    ]
+    curve = {"label": "minilm", "x": [0, 0.5, 1], "y": [-5.32e-5, 0.949, -5.32e-5], "own": True, "number": -5.32e-5}
+    curves = [curve, curve | {"label": "gpt2", "y": [0.0, 0.6, 0.0], "number": 0.2}]
     styles = style_models({"minilm": "encoder", "gpt2": "decoder"})
     drawn = picture(FINDING | {"model": None}, {"curves": curves, "what": "a", "test": "b", "per": "step"}, styles)
     assert {line["label"]: line["said"] for line in drawn["lines"]} == {"minilm": "≈ 0", "gpt2": "0.2"}
@@ -57,9 +55,8 @@ def test_answers_stand_on_the_page_with_their_rows_and_sinks_with_the_rule(repor
     places = [whole.index(words) for words in ("gpt2 on corpus-3", "<summary>1 more</summary>", "gpt2 on corpus-4")]
     assert places == sorted(places) and "ˋ&lt;script&gt;" in whole
     assert len(rows_of(read(reports / "whole" / "data" / "sink_answers.csv"))) == 10 and 'id="answer-' not in torn
-    section = whole[whole.index('id="sinks"') :]
-    for part in ("&lt;script&gt;alert(2)", "a token that is told apart", "The sink threshold"):
-        assert part in section
+    parts = ("&lt;script&gt;alert(2)", "a token that is told apart", "The sink threshold")
+    assert all(part in whole[whole.index('id="sinks"') :] for part in parts)
     # encoders have a [CLS] at position 0 and decoders a word: the page says what depends on it
     assert "compare encoders with decoders under no-sinks" in whole
 

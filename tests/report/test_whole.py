@@ -23,18 +23,14 @@ SHARE = {"metric": "anisotropy", "statistic": "top_variance_share"}
 
 
 @pytest.fixture(scope="module")
-def store(drawn):
-    return Store(drawn[0] / "results.duckdb")
-
-
-@pytest.fixture(scope="module")
 def contents(drawn):
     return drawn[1]
 
 
 @pytest.fixture(scope="module")
-def rows(store):
+def rows(drawn):
     """Returns a function that runs a query, or that of a metric's chart, which is found by its name."""
+    store = Store(drawn[0] / "results.duckdb")
     of_charts = {chart.id: chart.query for metric in catalogue().values() for chart in metric.charts}
     return lambda query, **values: store.frame(filled(of_charts.get(query, query), study="whole", **values))
 
@@ -47,11 +43,8 @@ def figure(contents):
 @pytest.fixture
 def caption(contents):
     """Returns a function that gives the sentence under a panel for a choice."""
-
-    def of(drawn, panel, **choice):
-        return captions_of(drawn, contents.scene, replace(first_choice(contents.scene), **choice)).get(panel, "")
-
-    return of
+    first, scene = first_choice(contents.scene), contents.scene
+    return lambda drawn, panel, **choice: captions_of(drawn, scene, replace(first, **choice)).get(panel, "")
 
 
 def words_nested(frame):
@@ -123,18 +116,17 @@ def test_what_differs_by_scale_alone_is_one_figure_and_ranks_are_thinned_evenly(
     assert ranks[:4] == [1, 2, 3, 4] and ranks[-1] == 96 and len(ranks) < 22
 
 
-def test_types_are_the_most_frequent_at_five_depths_of_the_last_checkpoint(rows, store):
+def test_types_are_the_most_frequent_at_five_depths_of_the_last_checkpoint(rows):
     frame = rows("variance.types", metric="variance")
     assert set(frame["part"]) == {0, 0.25, 0.5, 0.75, 1}
     per_place = frame.groupby(["model", "corpus", "view", "part"])
     assert set(per_place.size()) == {300}
-    cut = store.frame("SELECT DISTINCT count FROM token_types ORDER BY count DESC")["count"]
+    cut = rows("SELECT DISTINCT count FROM token_types ORDER BY count DESC")["count"]
     assert per_place["count"].min().min() >= cut[min(299, len(cut) - 1)]
     assert set(frame.loc[frame["model"] == "gpt2", "checkpoint"]) == {"step600"}
-    here = "model = 'tuned' AND layer = 2 AND view = 'words' AND corpus = 'nested'"
-    rho = store.frame(f"SELECT value FROM layer_metrics WHERE statistic = 'tradeoff' AND {here}")["value"].item()
+    stored = rows("FROM layer_metrics WHERE statistic = 'tradeoff' AND model = 'tuned' AND layer = 2")
     middle = words_nested(frame[(frame["model"] == "tuned") & (frame["part"] == 0.5)])
-    assert set(middle["rho"]) == {rho} and set(middle["layer"]) == {2}
+    assert set(middle["rho"]) == {words_nested(stored)["value"].item()} and set(middle["layer"]) == {2}
 
 
 def test_half_a_matrix_becomes_a_whole_one_and_a_heat_map_says_its_floor(rows, figure, caption):
@@ -187,7 +179,6 @@ def test_correlations_over_too_few_models_are_called_so_and_cuts_of_sinks_say_wh
 
 
 def test_main_charts_are_open_and_others_wait(contents):
-    sections = {section.name: section for section in contents.sections}
-    assert all(section.open for section in contents.sections)
+    more = {section.name: [drawn.id for drawn in section.more] for section in contents.sections}
+    assert all(section.open for section in contents.sections) and "variance.total" in more["variance"]
     assert all(drawn.open for section in contents.sections for drawn in section.charts if drawn.chart.main)
-    assert "variance.total" in [drawn.id for drawn in sections["variance"].more]
