@@ -56,14 +56,12 @@ def test_layers_of_other_tokens_are_not_told_apart():
 
 def test_a_sample_of_tokens_finds_the_error_of_all_of_them():
     rng = np.random.default_rng(0)
-    lengths = rng.integers(5, 60, 800)
-    texts = np.repeat(np.arange(800), lengths)
-    influences = (0.5 * rng.standard_normal(800))[texts] + rng.standard_normal(len(texts))
+    texts = np.repeat(np.arange(800), rng.integers(5, 60, 800))
+    influences, n = (0.5 * rng.standard_normal(800))[texts] + rng.standard_normal(len(texts)), len(texts)
     influences -= influences.mean()
-    n = len(texts)
     exact = np.sqrt(np.square(np.bincount(texts, influences)).sum()) / n
-    assert error_over_texts(influences, texts, n, 800).sd == pytest.approx(exact, rel=2e-3)
-    assert error_over_texts(influences, texts, n, 800).df > 300
+    whole = error_over_texts(influences, texts, n, 800)
+    assert whole.sd == pytest.approx(exact, rel=2e-3) and whole.df > 300
     for share in (0.5, 0.15):
         drawn = [rng.permutation(n)[: int(share * n)] for _ in range(200)]
         found = [error_over_texts(influences[of], texts[of], n, 800) for of in drawn]
@@ -92,18 +90,15 @@ def test_duplicates_add_nothing(observe, values, texts):
 def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch):
     """A batch is a tenth of the tokens; most of 400 types occur less than five times, and some now and then do."""
     monkeypatch.setattr("oracles.fake_model.WORDS", 400)
-    model = FakeModel(layers=1, width=8, sinks=False, special=False)
-    found = {f"variance.{of}": [] for of in ("total", "between_share", "norm_of_mean", "mean_square_norm")}
-    found["anisotropy.top_variance_share_batch"] = []
+    model, found = FakeModel(layers=1, width=8, sinks=False, special=False), []
     for seed in range(40):
         texts = FakeTexts(dict.fromkeys(made_up_texts(80, seed=seed, shortest=4, longest=12, words=400)))
         observables, _ = observe(model, texts, names=READ[:4], sites=(), seed=seed)
         arguments = {"metrics": ["anisotropy", "variance"], "seed": seed, "anisotropy": {"sample": 64, "batches": 4}}
-        of_corpus = values(model, observables, len(texts), **arguments)
-        for name, rows in found.items():
-            rows.append(of_corpus[name, 1])
-    for name, rows in found.items():
-        value, low, high = np.transpose([(row.value, row.ci_low, row.ci_high) for row in rows])
+        found.append(values(model, observables, len(texts), **arguments))
+    of_types = ("total", "between_share", "norm_of_mean", "mean_square_norm")
+    for name in ("anisotropy.top_variance_share_batch", *(f"variance.{of}" for of in of_types)):
+        value, low, high = np.transpose([(of[name, 1].value, of[name, 1].ci_low, of[name, 1].ci_high) for of in found])
         covered = ((low <= value.mean()) & (value.mean() <= high)).mean()
         assert covered >= 0.87, name
         assert 0.85 < np.mean(high - low) / 2 / (1.99 * value.std()) < 1.35, name
@@ -185,11 +180,7 @@ def test_a_jackknife_is_students_on_its_scale():
 def test_a_share_of_clusters_is_worth_as_many_texts_as_clusters_vary():
     rng = np.random.default_rng(0)
     right = rng.random(60) < 0.7
-    assert (
-        intervals.share_interval(right, None)
-        == intervals.share_interval(right, np.arange(60))
-        == intervals.wilson(int(right.sum()), 60)
-    )
+    assert {intervals.share_interval(right, of) for of in (None, range(60))} == {intervals.wilson(right.sum(), 60)}
     copies, units = np.repeat(right, 5), np.repeat(np.arange(60), 5)  # five texts that always share an outcome
     ratio = quantile(0.975, 59) / quantile(0.975)  # t instead of z, and classifiers that share training texts
     z2, share = 1.2 * quantile(0.975) ** 2 * ratio**2 / 59, right.mean()
@@ -211,6 +202,4 @@ def test_the_interval_of_half_samples_is_their_spread_and_needs_texts_and_half_o
     assert intervals.half_sample_interval(0.5, halves, 10**6) == pytest.approx((0.5 - half, 0.5 + half))
     assert intervals.half_sample_interval(0.95, halves, 10**6, (0.8, 1.0)) == (0.8, 1.0)
     assert intervals.half_sample_interval(0.5, halves[1:], 10**6) == (None, None)
-    assert (
-        intervals.half_sample_interval(0.5, halves, 4) == (None, None) != intervals.half_sample_interval(0.5, halves, 5)
-    )
+    assert [None in intervals.half_sample_interval(0.5, halves, texts) for texts in (4, 5)] == [True, False]

@@ -2,6 +2,7 @@
 
 import shutil
 
+import duckdb
 import pytest
 
 from reporter.store import Store
@@ -28,13 +29,17 @@ def cell(**changes):
 
 def numbers(layers=4, **changes):
     """One number for each layer."""
-    row = {"role": "encoder", "view": "words", "statistic": "norm", "n": 7}
-    return [
-        row
-        | {"site": "block" if layer else "embedding", "layer": layer, "depth": layer / layers, "value": 0.1 * layer}
-        | changes
-        for layer in range(layers + 1)
-    ]
+    row, rows = {"role": "encoder", "view": "words", "statistic": "norm", "n": 7}, []
+    for layer in range(layers + 1):
+        at = {"site": "block" if layer else "embedding", "layer": layer, "depth": layer / layers}
+        rows.append(row | at | {"value": 0.1 * layer} | changes)
+    return rows
+
+
+def alter(path, sql):
+    """Change a file as another program would."""
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(sql)
 
 
 def records(store, sql):

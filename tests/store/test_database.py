@@ -10,6 +10,7 @@ from store.conftest import CELL, cell, numbers, records
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.store import CellKey, Store, shape
+from reporter.store.rows import as_named, in_order, order_of
 
 NAME = ("bert", "final", "wiki", "motion")
 COUNTS = "SELECT study, metric, count(*) FROM layer_metrics GROUP BY ALL ORDER BY ALL"
@@ -189,3 +190,29 @@ def test_what_duckdb_raises_is_what_it_means_and_another_bug_stays_one(store):
     ):
         with pytest.raises(expected, match=said), shape.opened(store.path, read_only=True):
             raise raised
+
+
+SPEC = """
+study: s
+models: {zeta: {path: z}, alpha: {path: a}}
+corpora: {wiki: {file: w}, tweets: {file: t, by: [joy]}, "a.b": {file: a}}
+groups: {second: "{a|b}", first: "{c|d}"}
+pairs: {mine: {tense: [], number: []}, theirs: shipped}
+"""
+
+
+def test_models_and_corpora_stand_in_the_order_of_the_study_file_not_in_that_of_the_alphabet():
+    models, corpora = ["zeta", "alpha"], ["wiki", "tweets", "a.b"]
+    order = {"models": models, "corpora": corpora, "groups": ["second", "first"], "pairs": ["tense", "number"]}
+    assert order_of(SPEC) == order
+    assert order_of("models: [broken") == order_of(None) == {key: [] for key in order}
+    # a share stands after its corpus, and a null baseline after its model
+    named = [{"corpus": name} for name in ("a.b", "other", "tweets", "tweets.joy", "wiki")]
+    found = [row["corpus"] for row in in_order(named, "corpus", corpora)]
+    assert found == ["wiki", "tweets", "tweets.joy", "a.b", "other"]
+    null = {"model": "zeta (random-init)", "base": "zeta", "baseline": "random-init"}
+    named = in_order([{"model": "alpha"}, {"model": "zeta"}, null], "model", models)
+    assert [row["model"] for row in named] == ["zeta", "zeta (random-init)", "alpha"]
+    named = [{"model": model, "corpus": corpus} for model in ("alpha", "zeta") for corpus in ("tweets", "wiki")]
+    found = [(row["model"], row["corpus"]) for row in as_named(named, order_of(SPEC))]
+    assert found == [("zeta", "wiki"), ("zeta", "tweets"), ("alpha", "wiki"), ("alpha", "tweets")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from store.conftest import cell, numbers, records
+from store.conftest import alter, cell, numbers, records
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.runs.whole import merge
@@ -44,9 +44,7 @@ def folder(tmp_path, empty):
             facts = {"position": 1, "is_last": True, "fingerprint": "w", "status": "done"}
             store.put("models", list(item), item | facts)
             store.commit_cell(cell(**item, inputs={"options": "i"}, finished=finished), numbers())
-        with duckdb.connect(str(store.path)) as connection:
-            for statement in filter(None, change.split(";")):
-                connection.execute(statement)
+        alter(store.path, change or "SELECT 1")
         return tmp_path / name
 
     return make

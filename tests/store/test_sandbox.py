@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import duckdb
 import pytest
+from store.conftest import alter
 
 from reporter.core.errors import ReporterError, UsageError
 from reporter.store import query, sandbox, stream, write_parquet
@@ -133,9 +134,8 @@ def test_rows_come_as_they_are_found(filled):
 
 
 def test_a_file_left_by_a_killed_writer_can_be_queried(store):
-    with duckdb.connect(str(store.path)) as writer:
-        writer.execute("SET wal_autocheckpoint = '1GB'; PRAGMA disable_checkpoint_on_shutdown")
-        writer.execute("INSERT INTO studies (study) VALUES ('late')")
+    setting = "SET wal_autocheckpoint = '1GB'; PRAGMA disable_checkpoint_on_shutdown"
+    alter(store.path, f"{setting}; INSERT INTO studies (study) VALUES ('late')")
     assert store.path.with_name("results.duckdb.wal").exists()
     assert query(store.path, "SELECT study FROM studies", "csv") == "study\r\nlate"
 

@@ -1,11 +1,11 @@
 import os
 import subprocess
+from functools import partial
 from operator import attrgetter
 from unittest.mock import Mock
 
-import duckdb
 import pytest
-from store.conftest import cell, numbers, records
+from store.conftest import alter, cell, numbers, records
 
 from reporter.app.docs.reference import described, table_page
 from reporter.core.errors import ReporterError
@@ -14,12 +14,6 @@ from reporter.store.schema import SCHEMA_VERSION, tables
 from reporter.store.shape import VIEWS, create_file
 
 FACTS = attrgetter("name", "type", "comment")
-
-
-def alter(path, *statements):
-    with duckdb.connect(str(path)) as connection:
-        for statement in statements:
-            connection.execute(statement)
 
 
 def test_a_new_file_is_small_and_describes_every_table_and_column(fresh):
@@ -53,7 +47,7 @@ def test_views_leave_out_what_is_no_profile_and_every_table_is_described(store):
     assert len(found) == 2 * 2 * 5 and set(found["model"]) == {"bert"} and set(found["site"]) == {"embedding", "block"}
     found = store.frame("SELECT checkpoint, view, layer, value FROM profiles ORDER BY layer")
     assert found.values.tolist() == [["step-40", "words", layer, pytest.approx(0.1 * layer)] for layer in range(5)]
-    alter(store.path, "CREATE TABLE peaks (height DOUBLE)", "COMMENT ON COLUMN peaks.height IS 'how high'")
+    alter(store.path, "CREATE TABLE peaks (height DOUBLE); COMMENT ON COLUMN peaks.height IS 'how high'")
     found = described(store.path)  # what `reporter sql --tables` prints, a plug-in's table among it
     assert found["layer_metrics"].name == "layer_metrics (36 rows)" and found["sinks"].name == "sinks (0 rows)"
     page = table_page(found["peaks"])
@@ -64,21 +58,16 @@ def test_a_file_of_another_version_is_refused_and_left_as_it_is(store):
     store.commit_cell(cell(), numbers())
     for version, what_to_do in ((SCHEMA_VERSION - 1, "move it away and run the study again"), (99, "upgrade reporter")):
         alter(store.path, f"UPDATE schema_version SET version = {version}, reporter = '9.9'")
-        before = store.path.read_bytes()
-        for use in (
-            lambda: store.commit_cell(cell()),
-            lambda: Store(store.path).cells("s"),
-            lambda: store.frame("FROM cells"),
-            lambda: query(store.path, "FROM cells"),
-        ):
+        before, other = store.path.read_bytes(), Store(store.path)
+        for use in (store.commit_cell, store.frame, other.cells, partial(query, store.path)):
             with pytest.raises(ReporterError, match=what_to_do):
-                use()
+                use(cell() if use == store.commit_cell else "FROM cells")
         assert store.path.read_bytes() == before
 
 
 def test_a_write_adds_what_a_new_plug_in_brings_and_says_once_where_numbers_are_lost(store, caplog):
     store.commit_cell(cell(metric="outliers"), numbers(statistic="kurtosis"))
-    alter(store.path, "ALTER TABLE massive_activations DROP COLUMN value", "DROP TABLE sinks")
+    alter(store.path, "ALTER TABLE massive_activations DROP COLUMN value; DROP TABLE sinks")
     for study in ("t", "u"):
         store.commit_cell(cell(study=study), numbers())
     assert store.frame("SELECT value FROM massive_activations").empty and store.frame("FROM sinks").empty
