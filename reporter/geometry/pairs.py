@@ -116,17 +116,33 @@ def smallest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     size = x.shape[1] // 4
     if count > size // 2:
-        top = x.topk(count, dim=1, largest=False)
-        return top.values, top.indices
+        return _smallest(x, count)
     minima = x[:, :size].clone()
     for group in range(1, 4):
         torch.minimum(minima, x[:, group * size : (group + 1) * size], out=minima)
-    groups = minima.topk(count, dim=1, largest=False, sorted=False).indices
+    groups = _those_of_smallest(minima, count)
     columns = torch.cat([groups + group * size for group in range(4)], dim=1)
     if rest := x.shape[1] - 4 * size:
         columns = torch.cat([columns, torch.arange(4 * size, 4 * size + rest, device=x.device).expand(len(x), -1)], 1)
-    values, order = x.gather(1, columns).topk(count, dim=1, largest=False)
+    values, order = _smallest(x.gather(1, columns), count)
     return values, columns.gather(1, order)
+
+
+def _smallest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    columns = _those_of_smallest(x, count)
+    values = x.gather(1, columns)
+    order = torch.from_numpy(values.numpy().argsort(axis=1)) if _here(x) else values.argsort(dim=1)
+    return values.gather(1, order), columns.gather(1, order)
+
+
+def _those_of_smallest(x: Tensor, count: int) -> Tensor:
+    if _here(x):  # NumPy partitions and sorts in a third of the time of topk
+        return torch.from_numpy(x.numpy().argpartition(count - 1, axis=1)[:, :count])
+    return x.topk(count, dim=1, largest=False, sorted=False).indices
+
+
+def _here(x: Tensor) -> bool:
+    return x.device.type == "cpu"
 
 
 TILE, TILE_ON_DEVICE = 1024, 8192  # rows and columns of a tile
