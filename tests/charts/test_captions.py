@@ -16,37 +16,28 @@ SCENE = Scene("s", style_models(ROLES), ["words", "no-sinks"], [], ["wiki"])
 SHARE, SIGNED, SHARED = {"bounds": (0, 1)}, {"bounds": (-1, 1)}, {"shared": True}
 
 
-@pytest.mark.parametrize(
-    ("values", "chance", "more", "expected"),
-    [
-        ([2.0, 5.0, math.nan, 4.5], [], {}, (2, 5, "")),
-        # one with two bounds starts at 0 unless it huddles far away, not at -1, and ends at 1 where that is near
-        ([0.1, 0.4], [], SHARE, (0, 0.4, "")),
-        ([0.91, 0.95], [], SHARE, (0.91, 0.95, "")),
-        ([0.2, 0.9], [], SIGNED, (0, 1, "")),
-        ([-0.2, 0.3], [], SIGNED, (-0.2, 0.3, "")),
-        # nothing is cut off by a bound: an interval may reach beyond what the value can be
-        ([0.5, 1.03], [], SHARE, (0, 1.03, "")),
-        # a near floor is drawn and a far one named
-        ([0.2, 0.4], [0.1], {}, (0.1, 0.4, "")),
-        ([4.0, 6.0], [33.0, 33.0], {}, (4, 6, "chance level 33, above this axis")),
-        ([0.9, 0.95], [0.01, 0.02], {}, (0.9, 0.95, "chance level 0.01 to 0.02, below this axis")),
-        # nothing, and a single value
-        ([], [], {}, (0, 1, "")),
-        ([0.0, 0.0], [], {}, (-0.5, 0.5, "")),
-        ([-2.0], [], {}, (-2.2, -1.8, "")),
-        # the axis of all views begins at 0, but not that of a count, and takes in a floor, which is the finding
-        ([0.98, 0.999], [], SHARE, (0.98, 1, "")),
-        ([0.98, 0.999], [], SHARE | SHARED, (0, 1, "")),
-        ([300, 310], [], {"bounds": (0, None)} | SHARED, (300, 310, "")),
-        ([4.0, 6.0], [11.0], SHARED, (4, 11, "")),
-        # rounding gets no decades on a logarithmic axis
-        ([8e-16, 5.0, 2e6], [40.0], {"least": 1e-9}, (5, 2e6, "logarithmic")),
-        ([1.0, 10.0], [1e6], {"least": 0}, (1, 10, "logarithmic · chance level 1,000,000, above this axis")),
-        ([-1.0, 0.0], [], {"least": 0}, (0.1, 1, "")),
-        ([2.0], [], {"least": 0}, (1, 4, "logarithmic")),
-    ],
-)
+AXES = [([2.0, 5.0, math.nan, 4.5], [], {}, (2, 5, ""))]
+# one with two bounds starts at 0 unless it huddles far away, not at -1, and ends at 1 where that is near
+AXES += [([0.1, 0.4], [], SHARE, (0, 0.4, "")), ([0.91, 0.95], [], SHARE, (0.91, 0.95, ""))]
+AXES += [([0.2, 0.9], [], SIGNED, (0, 1, "")), ([-0.2, 0.3], [], SIGNED, (-0.2, 0.3, ""))]
+# nothing is cut off by a bound: an interval may reach beyond what the value can be
+AXES += [([0.5, 1.03], [], SHARE, (0, 1.03, ""))]
+# a near floor is drawn and a far one named
+AXES += [([0.2, 0.4], [0.1], {}, (0.1, 0.4, ""))]
+AXES += [([4.0, 6.0], [33.0, 33.0], {}, (4, 6, "chance level 33, above this axis"))]
+AXES += [([0.9, 0.95], [0.01, 0.02], {}, (0.9, 0.95, "chance level 0.01 to 0.02, below this axis"))]
+# nothing, and a single value
+AXES += [([], [], {}, (0, 1, "")), ([0.0, 0.0], [], {}, (-0.5, 0.5, "")), ([-2.0], [], {}, (-2.2, -1.8, ""))]
+# the axis of all views begins at 0, but not that of a count, and takes in a floor, which is the finding
+AXES += [([0.98, 0.999], [], SHARE, (0.98, 1, "")), ([0.98, 0.999], [], SHARE | SHARED, (0, 1, ""))]
+AXES += [([300, 310], [], {"bounds": (0, None)} | SHARED, (300, 310, "")), ([4.0, 6.0], [11.0], SHARED, (4, 11, ""))]
+# rounding gets no decades on a logarithmic axis
+AXES += [([8e-16, 5.0, 2e6], [40.0], {"least": 1e-9}, (5, 2e6, "logarithmic"))]
+AXES += [([1.0, 10.0], [1e6], {"least": 0}, (1, 10, "logarithmic · chance level 1,000,000, above this axis"))]
+AXES += [([-1.0, 0.0], [], {"least": 0}, (0.1, 1, "")), ([2.0], [], {"least": 0}, (1, 4, "logarithmic"))]
+
+
+@pytest.mark.parametrize(("values", "chance", "more", "expected"), AXES)
 def test_an_axis_holds_its_values_and_says_what_it_leaves_out(values, chance, more, expected):
     found = (captions.logarithmic if "least" in more else axis)(values, chance, **more)
     assert (found.low, found.high) == pytest.approx(expected[:2]) and found.note == expected[2]
@@ -57,8 +48,7 @@ def numbers(bert, gpt2, other=None):
     sets = {("bert", "words"): bert, ("gpt2", "words"): gpt2, ("gpt2", "no-sinks"): other or gpt2}
     rows = [(*key, value, i / 2) for key, values in sets.items() for i, value in enumerate(values)]
     same = {"role": "", "checkpoint": "final", "corpus": "wiki", "statistic": "norm", "site": "block"}
-    frame = pd.DataFrame(rows, columns=["model", "view", "value", "depth"])
-    return frame.assign(**same, ci_low=math.nan, ci_high=math.nan)
+    return pd.DataFrame(rows, columns=["model", "view", "value", "depth"]).assign(**same, ci_low=None, ci_high=None)
 
 
 def test_the_smaller_model_is_no_flat_line():
@@ -75,10 +65,8 @@ def test_the_smaller_model_is_no_flat_line():
 
 def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so():
     frame, reach = numbers([0.2, 0.3], [0.1, 0.96], [0.1, 0.45]), AxisLimits((0, 1))
-    every = axes_of(frame, reach, SCENE)[""][FIXED]
-    assert (every.low, every.high) == (0, 1)
-    without = frame[frame["view"] == "no-sinks"]
-    assert axis_of(without, every, reach, close=False) == every
+    every, without = axes_of(frame, reach, SCENE)[""][FIXED], frame[frame["view"] == "no-sinks"]
+    assert (every.low, every.high) == (0, 1) and axis_of(without, every, reach, close=False) == every
     close = axis_of(without, every, reach, close=True)
     assert (close.high, close.note) == (0.45, "of this token set")
     wide = axis_of(pd.DataFrame({"value": [1.0, 2.0]}), axis([1.0, 200.0]), AxisLimits(), close=False)
@@ -102,21 +90,17 @@ def rows(lines, depths, layers=None):
     return pd.concat(own, ignore_index=True)
 
 
-@pytest.mark.parametrize(
-    ("values", "caption"),
-    [
-        ([0.12, 0.35, 0.31], "0.12 (embedding) to 0.31 (last block), maximum 0.35 at layer 3 of 6"),
-        ([0.01, -0.106, 0.0], "0.01 (embedding) to 0 (last block), minimum −0.11 at layer 3 of 6"),
-        ([0.3, 0.3, 0.3], "0.3 throughout"),
-        ([2.2e-16, 0.1, 0.24], "≈ 0 (embedding) to 0.24 (last block, maximum)"),
-        ([0.998, 0.5, 0.2], "0.998 (embedding, maximum) to 0.2 (last block)"),
-        ([math.nan, 0.35, 0.31], "0.35 (layer 3 of 6, maximum) to 0.31 (last block)"),
-        ([0.1, 0.35, math.nan], "0.1 (embedding) to 0.35 (layer 3 of 6, maximum)"),
-        ([math.nan] * 3, ""),
-    ],
-)
-def test_captions_say_what_the_line_shows(values, caption):
-    line, said = rows({"bert": values}, [0, 0.5, 1], [0, 3, 6]), f"bert: {caption}" if caption else ""
+LINES = {"0.12 (embedding) to 0.31 (last block), maximum 0.35 at layer 3 of 6": [0.12, 0.35, 0.31]}
+LINES |= {"0.01 (embedding) to 0 (last block), minimum −0.11 at layer 3 of 6": [0.01, -0.106, 0.0]}
+LINES |= {"0.3 throughout": [0.3, 0.3, 0.3], "≈ 0 (embedding) to 0.24 (last block, maximum)": [2.2e-16, 0.1, 0.24]}
+LINES |= {"0.998 (embedding, maximum) to 0.2 (last block)": [0.998, 0.5, 0.2], "": [math.nan] * 3}
+LINES |= {"0.35 (layer 3 of 6, maximum) to 0.31 (last block)": [math.nan, 0.35, 0.31]}
+LINES |= {"0.1 (embedding) to 0.35 (layer 3 of 6, maximum)": [0.1, 0.35, math.nan]}
+
+
+@pytest.mark.parametrize("caption", LINES)
+def test_captions_say_what_the_line_shows(caption):
+    line, said = rows({"bert": LINES[caption]}, [0, 0.5, 1], [0, 3, 6]), f"bert: {caption}" if caption else ""
     assert captions.of_statistic(line, SCENE) == said
     both = pd.concat([line.assign(site="block"), line.assign(site="final", value=99.0)])
     assert captions.of_statistic(both, SCENE) == said, "the state after the final norm is no part of a course"

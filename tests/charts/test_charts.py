@@ -1,17 +1,22 @@
-"""Each chart is drawn with Altair's own validation and compiled by Vega-Lite."""
+"""Charts as they are drawn, with Altair's own validation, and as they and their rows, packed, come to a page."""
 
-import itertools
 import json
 import math
 import re
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise, product
 
 import pandas as pd
+import pytest
 import vl_convert
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.columns import unpack_column
 
-from reporter.charts import parts
+from reporter.charts import drawing, parts
 from reporter.charts.curves import explained, heights, of_types, types
-from reporter.charts.drawing import bare_spec
+from reporter.charts.drawing import bare_spec, tidy
 from reporter.charts.layout import Scene
 from reporter.charts.models import dots, pairs
 from reporter.charts.profile import profile, ticks, training
@@ -26,13 +31,11 @@ RATE = Statistic("rate", "Rate", "a / b", (), per="model")
 
 def frame(statistic="share", layers=4, interval=True, floor=True):
     names = [statistic, f"{statistic}_floor"][: 1 + floor]
-    keys = pd.DataFrame([("bert", "encoder", 0), ("gpt2", "decoder", 100)], columns=["model", "role", "step"])
-    keys = keys.merge(pd.Series(names, name="statistic"), how="cross")
-    rows = keys.merge(pd.Series(range(layers + 1), name="layer"), how="cross")
+    keys = pd.DataFrame({"model": ["bert", "gpt2"], "role": ["encoder", "decoder"], "step": [0, 100]})
+    rows = keys.merge(pd.DataFrame(product(names, range(layers + 1)), columns=["statistic", "layer"]), how="cross")
     rows = rows.assign(checkpoint="final", corpus="c", view="words", n=10, depth=rows["layer"] / layers)
-    value = 0.1 * rows["layer"]
-    ends = (value - 0.02, value + 0.02) if interval else (math.nan, math.nan)
-    return rows.assign(value=value.where(rows["layer"] != 1), ci_low=ends[0], ci_high=ends[1])
+    value, half = 0.1 * rows["layer"], 0.02 if interval else math.nan
+    return rows.assign(value=value.where(rows["layer"] != 1), ci_low=value - half, ci_high=value + half)
 
 
 def encodings(spec, channel):
@@ -86,7 +89,7 @@ def test_lines_have_their_names_at_their_ends_apart_from_each_other():
         chart = profile(rows[rows["layer"] > 0], styles, SHARE, log=log)
         places = {name: float(y) for y, name in labels.findall(drawn_svg(chart, low=0.05, high=0.5))}
         ys = sorted(places.values())
-        assert set(places) == set(names) and all(b - a > 11 for a, b in itertools.pairwise(ys)), "they end at one point"
+        assert set(places) == set(names) and all(b - a > 11 for a, b in pairwise(ys)), "they end at one point"
         assert 0 <= ys[0] <= ys[-1] <= 160
         assert not labels.findall(drawn_svg(chart, low=0.05, high=0.5, width=180)), "no room"
     assert parts.room_for(STYLES) > 0 == parts.room_for(style_models({f"model {i}": "encoder" for i in range(7)}))
@@ -155,7 +158,53 @@ def test_the_bare_spec_leaves_data_and_theme_to_the_page():
     spec = bare_spec(profile(frame(), STYLES, SHARE))
     assert spec["data"] == {"name": "rows"}
     assert "config" not in spec and "0.30000000000000004" not in json.dumps(spec)
-    rows = json.loads(frame().to_json(orient="records"))
-    spec |= {"datasets": spec["datasets"] | {"rows": rows}, "width": 300}
-    svg = vl_convert.vegalite_to_svg(spec, vl_version="6.4")
+    rows = {"rows": json.loads(frame().to_json(orient="records"))}
+    svg = vl_convert.vegalite_to_svg(spec | {"datasets": spec["datasets"] | rows, "width": 300}, vl_version="6.4")
     assert svg.count('aria-roledescription="point"') == 10 - 2, "a dot for each value that is not NULL"
+
+
+SUBJECTS = (
+    Statistic("twonn", 'dimension "d" of \\ states', "", (), unit="bits"),
+    Statistic("mean", "mean", "", (), per="step", short="a name that is so long that it takes two lines of an axis"),
+)
+cell = st.one_of(st.none(), st.integers(-5, 5), st.floats(-1e6, 1e6).map(tidy), st.text(max_size=3))
+
+
+@given(st.lists(cell, max_size=60))
+def test_packing_loses_nothing(values):
+    packed = json.loads(json.dumps(drawing.pack_column(pd.Series(values, dtype=object))))
+    assert unpack_column(packed) == [tidy(value) for value in values]
+
+
+def test_a_value_becomes_what_json_can_hold_and_keys_that_repeat_cost_next_to_nothing():
+    given = (0.123456789, 3.0, math.nan, math.inf, pd.NA, None, "a", 1e300)
+    assert [tidy(value) for value in given] == [0.123457, 3, None, None, None, None, "a", 1e300]
+    packed = drawing.pack(pd.DataFrame({"model": ["a-long-name"] * 500 + ["another"] * 500, "value": range(1000)}))
+    assert packed["rows"] == 1000
+    assert packed["columns"]["model"] == {"levels": ["a-long-name", "another"], "runs": [0, 500, 1, 500]}
+
+
+def plain(spec):
+    """Return a chart with the names of its views, which Altair counts, numbered from 0."""
+    text = json.dumps(spec, sort_keys=True)
+    for number, name in enumerate(dict.fromkeys(re.findall(r'"(view_\d+)"', text))):
+        text = text.replace(f'"{name}"', f'"view {number}"')
+    return text
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+def test_a_profile_is_filled_with_words_as_altair_would_draw_it(subject, log):
+    rows = {"model": ["bert", "gpt2"], "statistic": subject.name, "layer": [0, 1], "depth": [0.0, 1.0], "n": [5, 6]}
+    frame = pd.DataFrame(rows | {"checkpoint": "final", "value": [1.0, 2.0], "ci_low": None, "ci_high": None})
+    more = (
+        {},
+        {"ci_low": [0.5, None], "ci_high": [1.5, None]},
+        {"site": ["block", "final"], "model_b": ["gpt2", "gpt2"]},
+        {"statistic": [subject.name, f"{subject.name}_floor"], "undetermined": [True, False]},
+    )
+    drawn = partial(profile, subject=subject, log=log)
+    for own in (frame.assign(**columns) for columns in more):
+        expected = bare_spec(drawn(own, STYLES))
+        for _ in range(2):
+            assert plain(drawing._spec(drawn, own, STYLES)) == plain(expected)

@@ -15,15 +15,10 @@ EXERCISES = re.findall(
     r"^### (\d)\. .*?^```diff\n-(.*?)\n\+(.*?)\n```.*?^```sql\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL
 )
 QUESTIONS = re.findall(r"^```sql\n(.*?)^```", GUIDE.partition("## Three questions")[2], re.MULTILINE | re.DOTALL)
-SMALLER = (
-    ("texts: 1000", "texts: 40"),
-    ("texts: 300, words", "texts: 20, words"),
-    ("width: 96", "width: 16"),
-    ("steps: 300, checkpoints: [0, 75, 150, 300]", "steps: 2, checkpoints: [0, 2]"),
-    ("steps: 160, checkpoints: [0, 30, 80, 160]", "steps: 2"),
-    ("  - all\n", "  - entropy\n  - motion\n"),
-    ("  - layer_pairs: {texts: 300}\n  - loss\n", ""),
-)
+SMALLER = {"texts: 1000": "texts: 40", "texts: 300, words": "texts: 20, words", "width: 96": "width: 16"}
+SMALLER |= {"steps: 300, checkpoints: [0, 75, 150, 300]": "steps: 2, checkpoints: [0, 2]"}
+SMALLER |= {"steps: 160, checkpoints: [0, 30, 80, 160]": "steps: 2", "  - all\n": "  - entropy\n  - motion\n"}
+SMALLER |= {"  - layer_pairs: {texts: 300}\n  - loss\n": ""}
 
 
 @pytest.mark.usefixtures("every_interval")
@@ -36,7 +31,7 @@ def test_each_exercise_changes_one_line_and_all_questions_have_answers(tmp_path)
         whole.write_text(STUDY.replace(f"\n{old}\n", f"\n{new}\n"), "utf-8")
         assert load_study(whole, offer()).study != shipped
         combined = combined.replace(f"\n{old}\n", f"\n{new}\n")
-    for old, new in SMALLER:
+    for old, new in SMALLER.items():
         assert old in combined
         combined = combined.replace(old, new)
     claims = "claims:\n" + combined[combined.index("  decoder-bulges:") :]
