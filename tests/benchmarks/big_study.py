@@ -51,8 +51,7 @@ def fill(source: Path, study: str, out: Path, models: int, layers: int, checkpoi
             columns = [name for (name, *_) in base.execute(f"DESCRIBE {table}").fetchall()]
             if "study" in columns and table != "findings":  # a handful, however many models there are
                 base.execute(_spread(table, columns, study, deep, layers, checkpoints))
-                base.execute(f"DELETE FROM {table}")
-                base.execute(f"INSERT INTO {table} SELECT * FROM fresh")
+                base.execute(f"DELETE FROM {table}; INSERT INTO {table} SELECT * FROM fresh")
     return target
 
 
@@ -91,22 +90,16 @@ def main() -> None:
     parser.add_argument("results", type=Path)
     parser.add_argument("study")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--models", type=int, default=40)
-    parser.add_argument("--layers", type=int, default=25)
-    parser.add_argument("--checkpoints", type=int, default=1)
+    for name, usual in (("models", 40), ("layers", 25), ("checkpoints", 1)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
     asked = parser.parse_args()
-    began = time.monotonic()
-    source, sizes = asked.results / "results.duckdb", (asked.models, asked.layers, asked.checkpoints)
-    target = fill(source, asked.study, asked.out, *sizes)
-    with duckdb.connect(str(target), read_only=True) as base:
-        [(rows,)] = base.execute("SELECT count(*) FROM layer_metrics").fetchall()
-    print(f"{rows:,} numbers, {target.stat().st_size / 1e6:.0f} MB, made in {time.monotonic() - began:.0f} s")
+    sizes = asked.models, asked.layers, asked.checkpoints
+    target = fill(asked.results / "results.duckdb", asked.study, asked.out, *sizes)
     began = time.process_time()
     pages = render(target, asked.out)
-    print(f"written in {time.process_time() - began:.1f} s of processor time")
+    print(f"{target.stat().st_size / 1e6:.0f} MB; written in {time.process_time() - began:.1f} s of processor time")
     parts = sorted((asked.out / "big" / "data").glob("*.js"), key=lambda path: -path.stat().st_size)
-    total = sum(path.stat().st_size for path in parts)
-    print(f"{total / 1e6:8.2f} MB  in {len(parts)} parts; pages, and the largest parts:")
+    print(f"{sum(path.stat().st_size for path in parts) / 1e6:8.2f} MB  in {len(parts)} parts; the largest, and pages:")
     for path in (*pages, *parts[:10]):
         print(f"{path.stat().st_size / 1e6:8.2f} MB  {path.relative_to(asked.out)}")
 

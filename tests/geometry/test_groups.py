@@ -86,8 +86,8 @@ def test_a_shared_direction_needs_both_tests():
     expected = [3 * by_t[0], 2 * by_t[1], max(2 * by_t[1], by_t[2])]
     assert clouds.shared_p(over, error, np.full(3, 1e-3), pair, 1) == pytest.approx(expected)
     assert (clouds.shared_p(over, error, np.full(3, 0.04), pair, 1) == 1).all()  # Holm: 0.12
-    few = clouds.shared_p(over, error, np.array([1 / 32, 1e-4, 1e-4]), np.full(3, 6), 1)
-    assert few[0] < 0.05  # as small as six pairs allow
+    few = clouds.shared_p(over, error, np.array([1 / 32, 1e-4, 1e-4]), np.full(3, 6), 1)[0]
+    assert few < 0.05  # as small as six pairs allow
     assert [clouds.fewest_pairs(concepts) for concepts in (1, 2, 10)] == [6, 7, 9]
     assert clouds.error_of(np.array([1.0, 2.0, 4.0])) == pytest.approx((7 / 9) ** 0.5)
 

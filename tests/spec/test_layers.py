@@ -51,20 +51,29 @@ def refused(text, *changes):
     return str(caught.value).splitlines()
 
 
+def the_problem(name, text):
+    Path(name).write_text(text)
+    with pytest.raises(SpecError) as caught:
+        read_study(Path(name))
+    (problem,) = caught.value.problems
+    return problem
+
+
 def test_a_key_takes_the_place_of_the_whole_key_below():
     file = child("corpora:\n  wiki: {file: other.txt}\n")
-    assert file.study.study == "child" and file.study.title == "Below"
+    study = file.study
+    assert (study.study, study.title, study.extends, file.notes) == ("child", "Below", None, ())
+    assert list(study.models) == ["a", "b"]
+    assert list(study.corpora) == ["wiki"] and study.corpora["wiki"].limit is None
     number = child("title: '1e-3'\n")  # text that looks like a number stays text
     assert number.study.title == "1e-3" == read_yaml(number.text).data["title"]
-    assert list(file.study.models) == ["a", "b"]
-    assert list(file.study.corpora) == ["wiki"] and file.study.corpora["wiki"].limit is None
-    assert file.study.extends is None and file.notes == ()
 
 
 def test_an_extended_study_has_no_claims_or_a_mapping_of_them():
-    Path("base.yaml").write_text(BASE.partition("claims:")[0])
+    bare, _, _ = BASE.partition("claims:")
+    Path("base.yaml").write_text(bare)
     assert child("title: Above\n").study.claims == {}
-    Path("base.yaml").write_text(BASE.partition("claims:")[0] + "claims: []\n")
+    Path("base.yaml").write_text(f"{bare}claims: []\n")
     (line,) = refused("title: Above\n")
     assert line.startswith("base.yaml:10:9: claims: expected a mapping")
 
@@ -142,11 +151,8 @@ NOT_EXTENDED = {
 
 @pytest.mark.parametrize("extends", NOT_EXTENDED)
 def test_what_cannot_be_extended_is_one_line(extends):
-    Path("self.yaml").write_text(f"study: s\nextends: {extends}\nmodels: {{a: b}}\n")
     Path("round.yaml").write_text("study: r\nextends: self.yaml\n")
-    with pytest.raises(SpecError) as caught:
-        read_study(Path("self.yaml"))
-    (problem,) = caught.value.problems
+    problem = the_problem("self.yaml", f"study: s\nextends: {extends}\nmodels: {{a: b}}\n")
     assert (problem.where, problem.line, problem.column) == ("extends", 2, 10)
     assert NOT_EXTENDED[extends] in problem.message
 
@@ -216,28 +222,22 @@ def test_what_is_written_is_read_as_it_was(data):
     assert not document.problems and document.data == data
 
 
+MODELS = "models of this study: bert, gpt2"
 CONDITIONS = {
-    "model = 'bert | gpt2' OR model IN ('bert', 'gpt2')": None,
-    "model LIKE 'b%' AND model NOT LIKE '%(%' AND model <> 'olmo'": None,
-    "base_model = 'olmo' OR corpus = 'olmo'": None,
     "model = 'brt'": "no model 'brt'; did you mean 'bert'?",
-    "model_a = 'olmo'": "no model 'olmo'; models of this study: bert, gpt2",
-    "\"model\" in ('bert', 'olmo')": "no model 'olmo'; models of this study: bert, gpt2",
-    "x.model like 'pythia%'": "no model matches 'pythia%'; models of this study: bert, gpt2",
+    "model_a = 'olmo'": f"no model 'olmo'; {MODELS}",
+    "\"model\" in ('bert', 'olmo')": f"no model 'olmo'; {MODELS}",
+    "x.model like 'pythia%'": f"no model matches 'pythia%'; {MODELS}",
 }
+FITTING = """model = 'bert | gpt2' OR model IN ('bert', 'gpt2') OR base_model = 'olmo' OR corpus = 'olmo'
+OR model LIKE 'b%' AND model NOT LIKE '%(%' AND model <> 'olmo'"""
 
 
 def test_a_query_about_a_model_that_is_not_there_is_found():
+    text = "study: s\nmodels: {bert: bert-base, gpt2: gpt2}\ncorpora: {c: {texts: [a]}}\n"
+    text += 'claims: {q: {says: x, value: {sql: "SELECT value FROM layer_metrics WHERE %s"}, below: 1}}\n'
     for condition, message in CONDITIONS.items():
-        query = f"SELECT value FROM layer_metrics WHERE {condition}".replace('"', '\\"')
-        Path("s.yaml").write_text(
-            "study: s\nmodels: {bert: bert-base, gpt2: gpt2}\ncorpora: {c: {texts: [a]}}\n"
-            f'claims: {{q: {{says: x, value: {{sql: "{query}"}}, below: 1}}}}\n'
-        )
-        if message is None:
-            assert read_study(Path("s.yaml")).study.claims
-            continue
-        with pytest.raises(SpecError) as caught:
-            read_study(Path("s.yaml"))
-        (problem,) = caught.value.problems
+        problem = the_problem("s.yaml", text % condition.replace('"', '\\"'))
         assert (problem.line, problem.where, problem.message) == (4, "claims.q.value.sql", message)
+    Path("s.yaml").write_text(text % FITTING)
+    assert read_study(Path("s.yaml")).study.claims

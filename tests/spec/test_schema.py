@@ -35,10 +35,14 @@ def schema(catalogue):
     return study_schema(offered(catalogue))
 
 
-def test_it_is_a_schema_and_plain_json(schema):
+def test_it_is_a_schema_and_plain_json_with_every_key_described_and_every_definition_used(schema):
     jsonschema.Draft202012Validator.check_schema(schema)
     assert json.loads(json.dumps(schema)) == schema
     assert next(iter(schema)) == "$schema" and schema["title"] and schema["description"]
+    for part in (schema, *schema["$defs"].values()):
+        for key, value in part.get("properties", {}).items():
+            assert value.get("description"), f"{part.get('title')}.{key}"
+    assert set(re.findall(r'"#/[$]defs/(\w+)"', json.dumps(schema))) == set(schema["$defs"])
 
 
 def test_the_schema_takes_short_forms_and_every_shipped_study():
@@ -51,11 +55,3 @@ def test_what_the_schema_refuses_the_program_refuses(schema, complain):
     for text in BAD:
         assert complain(text)
         assert not jsonschema.Draft202012Validator(schema).is_valid(read_yaml(text).data), text
-
-
-def test_every_key_of_a_study_is_described_and_every_definition_used(schema):
-    for part in (schema, *schema["$defs"].values()):
-        for key, value in part.get("properties", {}).items():
-            assert value.get("description"), f"{part.get('title')}.{key}"
-    used = set(re.findall(r'"#/[$]defs/(\w+)"', json.dumps(schema)))
-    assert used == set(schema["$defs"])

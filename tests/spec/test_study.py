@@ -23,12 +23,6 @@ SMALL = "study: s\nmodels: {m: gpt2}\n"
 WITH_TEXTS = f"{SMALL}corpora: {{c: {{texts: [a]}}}}\n"
 
 
-def test_metrics_keep_their_order_and_get_their_options(load):
-    study = load(WITH_TEXTS + "metrics: [convergence, {intrinsic_dimension: {sample: 64, scales: [4]}}, anisotropy:]\n")
-    assert [choice.name for choice in study.metrics] == ["convergence", "intrinsic_dimension", "anisotropy"]
-    assert study.metrics[1].options.model_dump() == {"sample": 64, "target": "block", "scales": (4,), "share": 0.9}
-
-
 def test_a_file_remembers_its_text_and_folder(tmp_path, catalogue, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.yaml").write_bytes(b"\xef\xbb\xbf" + "study: s\r\nmodels: {m: gpt2}\r\ntitle: é\r\n".encode())
@@ -72,12 +66,15 @@ def test_a_peak_where_a_statistic_has_its_value_by_definition_is_refused(tmp_pat
         read()
 
 
-def test_analyses_in_short_are_read_long(load):
+def test_metrics_keep_their_order_and_get_their_options_and_analyses_in_short_are_read_long(load):
+    metrics = "[convergence, {intrinsic_dimension: {sample: 64, scales: [4]}}, anisotropy:]"
     groups = "groups: {g: '{a|b} c'}\npairs: {p: shipped}\nclouds: {k: [c, d]}\nvocabulary: all\n"
-    study = load(f"{SMALL}corpora: {{c: {{texts: [a b, c d]}}, d: {{texts: [e]}}}}\nmetrics: none\n{groups}")
+    study = load(f"{SMALL}corpora: {{c: {{texts: [a b, c d]}}, d: {{texts: [e]}}}}\nmetrics: {metrics}\n{groups}")
+    assert [choice.name for choice in study.metrics] == ["convergence", "intrinsic_dimension", "anisotropy"]
+    assert study.metrics[1].options.model_dump() == {"sample": 64, "target": "block", "scales": (4,), "share": 0.9}
     assert study.sections["groups"]["g"] == ("a c", "b c") and study.sections["pairs"]["p"].shipped == "concepts"
     assert study.sections["clouds"]["k"].corpora == ("c", "d") and study.sections["vocabulary"].models == "all"
-    assert study.metrics == ()
+    assert load(f"{WITH_TEXTS}metrics: none\n").metrics == ()
 
 
 def test_patterns_stand_for_every_choice_once():
@@ -147,44 +144,33 @@ def test_a_step_is_read_from_a_name_of_a_checkpoint_that_has_one():
 
 def test_a_recipe_keeps_its_last_step_by_default_and_sorts_its_checkpoints():
     recipe = partial(Recipe, architecture="bert", train_on="c")
-    assert recipe(steps=7).checkpoints == (7,)
-    assert recipe(steps=7, checkpoints=(7, 0, 3)).checkpoints == (0, 3, 7)
-    assert recipe(steps=0).checkpoints == (0,)
+    for steps, given, kept in ((7, {}, (7,)), (7, {"checkpoints": (7, 0, 3)}, (0, 3, 7)), (0, {}, (0,))):
+        assert recipe(steps=steps, **given).checkpoints == kept
     first, second = recipe(steps=7, checkpoints=(7, 0)), recipe(steps=7, checkpoints=(0, 7))
     assert first == second and hash(first) == hash(second)
     assert recipe(steps=1, learning_rate=1).learning_rate == 1.0  # a whole number will do where any number will
 
 
-def test_a_recipe_that_continues_another_has_it_as_base_by_default(load):
-    models = load(
-        "study: s\nmodels:\n"
-        "  pocket: {recipe: {architecture: bert, train_on: c, steps: 5, width: 32, mask_share: 0.2}}\n"
-        "  a: {recipe: {from: pocket, train_on: c, steps: 2, learning_rate: 1e-4}}\n"
-        "  b: {base: a, recipe: {from: pocket, train_on: c, steps: 2}}\n"
-        "  d: {base: , recipe: {from: pocket, train_on: c, steps: 2}}\n"
-        "corpora: {c: {texts: [a]}}\n"
-    ).models
-    assert [models[name].base for name in ("pocket", "a", "b", "d")] == [None, "pocket", "a", None]
-    assert models["a"].recipe.after(models["pocket"].recipe) == Recipe(
-        architecture="bert", train_on="c", steps=2, width=32, mask_share=0.2, learning_rate=1e-4, checkpoints=(2,)
-    )
-
-
-def test_a_twin_is_named_or_is_the_recipe_with_another_seed(load):
+def test_a_recipe_that_continues_another_has_it_as_base_and_a_twin_is_the_recipe_with_another_seed_or_named(load):
     study = load(
         "study: s\nmodels:\n"
-        "  pocket: {recipe: {architecture: bert, train_on: c, steps: 5}}\n"
-        "  other: {recipe: {architecture: bert, train_on: c, steps: 5, seed: 1}}\n"
-        "  a: {recipe: {from: pocket, train_on: c, steps: 2}}\n"
-        "  b: {recipe: {from: pocket, train_on: c, steps: 2, seed: 3}}\n"
-        "  longer: {recipe: {from: pocket, train_on: c, steps: 3, seed: 3}}\n"
-        "  of_other: {recipe: {from: other, train_on: c, steps: 2, seed: 3}}\n"
+        "  pocket: {recipe: {architecture: bert, train_on: c, steps: 5, width: 32, mask_share: 0.2}}\n"
+        "  other: {recipe: {architecture: bert, train_on: c, steps: 5, width: 32, mask_share: 0.2, seed: 1}}\n"
+        "  a: {recipe: {from: pocket, train_on: c, steps: 2, learning_rate: 1e-4}}\n"
+        "  b: {recipe: {from: pocket, train_on: c, steps: 2, learning_rate: 1e-4, seed: 3}}\n"
+        "  longer: {base: a, recipe: {from: pocket, train_on: c, steps: 3, learning_rate: 1e-4, seed: 3}}\n"
+        "  of_other: {base: , recipe: {from: other, train_on: c, steps: 2, learning_rate: 1e-4, seed: 3}}\n"
         "  p: {path: p, base: pocket, twin: q}\n"
         "  q: {path: q, base: pocket}\n"
         "corpora: {c: {texts: [a]}}\n"
     )
+    bases = {"a": "pocket", "b": "pocket", "longer": "a", "p": "pocket", "q": "pocket"}
+    assert {name: model.base for name, model in study.models.items() if model.base} == bases
     twins = {"pocket": "other", "other": "pocket", "a": "b", "b": "a", "p": "q"}
     assert {name: twin for name in study.models if (twin := study.twin(name))} == twins
+    assert study.models["a"].recipe.after(study.models["pocket"].recipe) == Recipe(
+        architecture="bert", train_on="c", steps=2, width=32, mask_share=0.2, learning_rate=1e-4, checkpoints=(2,)
+    )
 
 
 @pytest.fixture
