@@ -24,11 +24,10 @@ from reporter.texts.sources.stored import FileCorpus
 @pytest.fixture(autouse=True)
 def patience():
     """A test that waits at a pipe fails instead of hanging."""
-    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waited"))
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waited"))
     signal.alarm(30)
     yield
     signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 def pipe(path):
@@ -57,14 +56,13 @@ def test_a_corpus_that_is_a_pipe_or_a_device(tmp_path, refused, name):
 
 @pytest.mark.parametrize("name", ["one.txt.gz", "one.csv.gz", "one.jsonl.gz", "one.json.gz"])
 def test_a_small_file_that_holds_one_huge_line(tmp_path, refused, name):
-    by_duckdb = name == "one.json.gz"
     with gzip.open(tmp_path / name, "wb", compresslevel=1) as file:
-        for _ in range(300):
-            file.write(b"a" * 2**20)
+        file.writelines([b"a" * 2**20] * 300)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    says = "json.gz: .*maximum_object_size" if by_duckdb else f"{name}:1: this line has more than 16,777,216 bytes"
-    refused(says, name)
-    if not by_duckdb:  # whose buffers are its own, and bounded by it
+    if name == "one.json.gz":  # which DuckDB reads: its buffers are its own, and bounded by it
+        refused("json.gz: .*maximum_object_size", name)
+    else:
+        refused(f"{name}:1: this line has more than 16,777,216 bytes", name)
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000  # KiB
 
 
@@ -73,8 +71,7 @@ def test_lines_that_make_one_huge_text_and_a_value_that_is_none(tmp_path, refuse
     (tmp_path / "wide.txt").write_text(lines)
     (tmp_path / "quote.csv").write_text('text\n"' + lines)
     duckdb.sql(f"COPY (SELECT repeat('ab ', {LONGEST_TEXT // 3 + 9}) AS text) TO '{tmp_path}/one.parquet'")
-    says = "a paragraph has more than 16,777,216 characters; choose another `unit`"
-    refused(says, "wide.txt", unit="paragraph")
+    refused("a paragraph has more than 16,777,216 characters; choose another `unit`", "wide.txt", unit="paragraph")
     refused("a document has more than", "wide.txt", unit="document")
     refused(r"quote.csv:\d+: .*field larger than field limit", "quote.csv")
     refused("text 1 of the kept texts has more than", "one.parquet")
@@ -95,17 +92,15 @@ def test_a_study_that_is_none(tmp_path):
 
 def test_a_model_folder_with_what_never_ends(tmp_path):
     (tmp_path / "config.json").write_text("{}")
-    pipe(tmp_path / "tokenizer_config.json")
-    with pytest.raises(ReporterError, match=r"tokenizer_config.json is a pipe"):
-        config_file(tmp_path)
-    (tmp_path / "tokenizer_config.json").unlink()
-    (tmp_path / "model.safetensors").symlink_to("/dev/zero")
-    with pytest.raises(ReporterError, match=r"model.safetensors is a device"):
-        config_file(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    (tmp_path / "config.json").write_bytes(b"[" * (MOST_OF_A_STUDY + 1))
-    with pytest.raises(ReporterError, match=r"config.json has 16,777,217 bytes"):
-        config_file(tmp_path)
+    for file, make, says in (
+        ("tokenizer_config.json", pipe, "is a pipe"),
+        ("model.safetensors", lambda path: path.symlink_to("/dev/zero"), "is a device"),
+        ("config.json", lambda path: path.write_bytes(b"[" * (MOST_OF_A_STUDY + 1)), "has 16,777,217 bytes"),
+    ):
+        make(tmp_path / file)
+        with pytest.raises(ReporterError, match=f"{file} {says}"):
+            config_file(tmp_path)
+        (tmp_path / file).unlink()
     said = StatesModel(states={"wiki": pipe(tmp_path / "big.safetensors").name})
     with pytest.raises(ReporterError, match="is a pipe"):
         resolve("big", said, tmp_path, tmp_path / "cache", texts=lambda name: None, offline=True)  # type: ignore[arg-type,return-value]

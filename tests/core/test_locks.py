@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,8 +29,8 @@ def path(tmp_path):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(locks, "REFRESH_SECONDS", 0.1)
-    monkeypatch.setattr(locks, "STALE_SECONDS", 1.0)
+    for name, seconds in (("REFRESH_SECONDS", 0.1), ("STALE_SECONDS", 1.0)):
+        monkeypatch.setattr(locks, name, seconds)
 
 
 def is_free(lock):
@@ -43,8 +44,7 @@ def left_by(path, host=None):
     gone.wait()
     with held(path, "it"):
         text = path.read_text().replace(f"pid={os.getpid()}\n", f"pid={gone.pid}\n")
-    name = next(line for line in text.splitlines() if line.startswith("host="))
-    path.write_text(text.replace(name, f"host={host}" if host else name))
+    path.write_text(re.sub("host=.*", f"host={host}", text) if host else text)
 
 
 def test_who_waits_is_told_once_for_whom_and_a_free_lock_is_taken_without_a_word(path, monkeypatch):
@@ -71,11 +71,10 @@ def test_who_waits_is_told_once_for_whom_and_a_free_lock_is_taken_without_a_word
 
 
 def test_what_a_dead_process_of_this_machine_held_and_what_was_left_days_ago_is_free_at_first_sight(path):
-    left_by(path)
-    assert is_free(lock_at(path))
-    left_by(path, "another")
-    os.utime(path, (time.time() - 2 * locks.ABANDONED_SECONDS,) * 2)
-    assert is_free(lock_at(path))
+    for host, age in ((None, 0), ("another", 2 * locks.ABANDONED_SECONDS)):
+        left_by(path, host)
+        os.utime(path, (time.time() - age,) * 2)
+        assert is_free(lock_at(path))
 
 
 @pytest.mark.parametrize("off", [-7200, 7200])
@@ -87,11 +86,9 @@ def test_another_machine_is_believed_until_its_lock_was_not_refreshed_for_a_whil
     assert not is_free(lock)
     time.sleep(0.6)
     os.utime(path)
-    assert not is_free(lock)
-    time.sleep(0.6)
-    assert not is_free(lock)
-    time.sleep(0.6)
-    assert is_free(lock)
+    for free in (False, False, True):
+        assert is_free(lock) == free
+        time.sleep(0 if free else 0.6)
     assert not path.exists()
 
 

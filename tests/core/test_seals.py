@@ -16,7 +16,7 @@ def folder(tmp_path):
     made = tmp_path / "made"
     made.mkdir()
     (made / "a.bin").write_bytes(bytes(range(256)))
-    (made / "b.bin").write_bytes(b"")
+    (made / "b.bin").touch()
     seals.write_checksums(made)
     return made
 
@@ -69,8 +69,7 @@ def test_harm_to_a_folder_is_found_and_said_and_of_two_the_last_stays(folder, ha
 
 
 def test_a_folder_that_was_copied_or_touched_is_whole_and_read_once(folder, tmp_path, monkeypatch):
-    copied = tmp_path / "copied"
-    shutil.copytree(folder, copied, copy_function=shutil.copyfile)
+    copied = shutil.copytree(folder, tmp_path / "copied", copy_function=shutil.copyfile)
     assert seals.found_intact(copied, "")
     monkeypatch.setattr(seals, "sha256", lambda file: pytest.fail(f"{file} is read again"))
     assert seals.found_intact(copied, "")

@@ -74,12 +74,10 @@ def test_what_nobody_waits_for_any_more_ends():
         both.wait()
         if i == 0:
             raise KeyboardInterrupt
-        try:
+        with pytest.raises(GivenUp):
             while True:
                 raise_if_cancelled()
-        except GivenUp:
-            ended.append(i)
-            raise
+        ended.append(i)
 
     with pytest.raises(KeyboardInterrupt):
         spread(job, range(2))

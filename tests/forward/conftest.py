@@ -25,6 +25,11 @@ def make_batch():
         order = np.argsort(strata, kind="stable")
         own = [row for row in np.argsort(positions, kind="stable") if strata[row] != 1]
         first = np.isin(np.arange(count), [own[at] for at in np.unique(texts[own], return_index=True)[1]])
+        columns = dict.fromkeys(("texts", "originals", "units"), texts)
+        columns |= {"token_ids": token_ids, "positions": positions, "first_own": first, "frequent": token_ids % 3 == 0}
+        columns |= {"contexts": contexts.astype(np.uint64), "embedding_contexts": token_ids.astype(np.uint64)}
+        sinks = {"first": positions % 3 + 1, "last": positions % 3 + 2, "ratio": positions / 3}
+        sinks |= {"dominance": positions / 7, "dimension": positions % 5}
         tensors = [torch.tensor(x[order], dtype=torch.float32) for x in map(np.asarray, states)]
         size = max(40, int(token_ids.max(initial=0)) + 1)
         none = np.zeros(size, dtype=bool)
@@ -35,24 +40,9 @@ def make_batch():
             norms=torch.stack([x.norm(dim=-1) for x in tensors]),
             known_norms=np.stack([x.norm(dim=-1).numpy() for x in tensors]),
             peaks=np.stack([x.abs().amax(dim=-1).numpy() for x in tensors]),
-            token_ids=token_ids[order],
-            texts=texts[order],
-            originals=texts[order],
-            units=texts[order],
-            positions=positions[order],
-            first_own=first[order],
-            contexts=contexts.astype(np.uint64)[order],
-            embedding_contexts=token_ids.astype(np.uint64)[order],
-            frequent=token_ids[order] % 3 == 0,
             sizes=tuple(np.bincount(strata, minlength=3).tolist()),
-            sinks=Sinks(
-                sink=strata[order] == 2,
-                first=positions[order] % 3 + 1,
-                last=positions[order] % 3 + 2,
-                ratio=positions[order] / 3,
-                dominance=positions[order] / 7,
-                dimension=positions[order] % 5,
-            ),
+            sinks=Sinks(strata[order] == 2, *(of[order] for of in sinks.values())),
+            **{name: column[order] for name, column in columns.items()},
             vocabulary=Vocabulary(table, np.arange(size) % 3, none, none),
         )
 

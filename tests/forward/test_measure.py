@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 from forward.passes import settings_for
-from oracles.fake_model import EDGE, FIRST_WORD, SINK_WORD, FakeModel, FakeTexts, made_up_texts
+from oracles.fake_model import EDGE, FIRST_WORD, FakeModel, FakeTexts, made_up_texts
 from oracles.tokens import all_tokens
 
 from reporter.core.errors import ReporterError
+from reporter.forward.batch import context_keys
 from reporter.forward.means import poisson_weights
 from reporter.forward.measure import Counts, longest, measure, settle_precision, tokenised
 from reporter.forward.paths import TextSums
@@ -68,17 +69,11 @@ def test_the_batch_holds_what_the_model_does_to_each_text_alone(variant):
     np.testing.assert_allclose(np.stack(states, axis=1), np.stack(all_.states), rtol=1e-4, atol=1e-5)
 
 
-def test_sinks_are_looked_for_in_blocks_not_in_what_enters_the_first():
-    class Loud(FakeModel):
-        def states(self, input_ids, attention_mask):
-            found = super().states(input_ids, attention_mask)
-            found[0] = found[0].clone()
-            found[0][..., 0] += torch.where(input_ids == FIRST_WORD + SINK_WORD, 500.0, 0.0)
-            return found
-
-    rows = collect(Loud(special=False, sinks=False), FakeTexts([f"1 2 4 {SINK_WORD} 5 6 7"]))
-    assert np.linalg.norm(rows[3][6][0]) > 20 * np.linalg.norm(rows[2][6][0])
-    assert [row[3] for row in rows] == [2, 0, 0, 0, 0, 0, 0]
+@pytest.mark.parametrize("causal", [True, False])
+def test_keys_of_contexts_depend_on_the_seed(causal):
+    ids, lengths = np.arange(400).reshape(100, 4), np.arange(100) % 4 + 1
+    one, other = (context_keys(ids, lengths, causal, seed) for seed in (0, 1))
+    assert not np.isin(one, other).any()
 
 
 def assert_same(some, others, within=1e-9):

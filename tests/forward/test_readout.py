@@ -59,48 +59,39 @@ def test_the_loss_is_that_of_the_next_token_or_of_hidden_ones(language_model, na
 
 
 def by_hand(model, own, shift=1, twice=False):
-    """Read each text alone with transformers: by layer, {quantity: numbers of its tokens}.
+    """Read each text alone with transformers: {quantity: (layers, tokens)}, of which "exit" is of the last alone.
 
     ``shift`` is how far ahead the next token lies; ``twice`` puts the last layer through the closing norm again.
     """
-    names = ("loss", "top1", "top5", "exit", "entropy", "kl")
-    layers = [{name: [] for name in names} for _ in range(model.anatomy.layers + 1)]
+    parts = []
     for ids, special in texts_of(model):
         with torch.no_grad():
             result = own(ids, output_hidden_states=True)
             read = [own.lm_head(own.model.norm(h))[0] for h in result.hidden_states]
-        read = [logits.log_softmax(dim=-1) for logits in (read if twice else [*read[:-1], result.logits[0]])]
-        best = [logits.argmax(dim=-1) for logits in read]
-        tops = [logits.argsort(dim=-1, descending=True)[:, :5] for logits in read]
-        for layer, kept in enumerate(layers):
-            kept["entropy"] += (-(read[layer].exp() * read[layer]).sum(dim=-1)).tolist()
-            kept["kl"] += (read[-1].exp() * (read[-1] - read[layer])).sum(dim=-1).tolist()
-            kept["top1"] += (best[layer] == best[-1]).float().tolist()
-        for t in range(ids.shape[1]):
-            settled = [layer for layer in range(len(read)) if all(b[t] == best[-1][t] for b in best[layer:])]
-            layers[-1]["exit"].append(settled[0] / (len(read) - 1))
-            for layer, kept in enumerate(layers):
-                kept["top5"].append(len(set(tops[layer][t].tolist()) & set(tops[-1][t].tolist())) / 5)
-                if t + 1 < ids.shape[1] and not special[t + 1]:
-                    kept["loss"].append(-read[layer][t, ids[0, t + shift]].item())
-    return layers
+        read = torch.stack(read if twice else [*read[:-1], result.logits[0]]).log_softmax(dim=-1)
+        tops = read.argsort(dim=-1, descending=True)[..., :5]
+        agrees, before = tops[..., 0] == tops[-1, :, 0], (~special[1:]).nonzero()[:, 0]
+        settled = len(read) - agrees.flip(0).long().cumprod(dim=0).sum(dim=0, keepdim=True)
+        numbers = {"loss": -read[:, before, ids[0, before + shift]], "exit": settled / (len(read) - 1)}
+        numbers |= {"top1": agrees, "top5": (tops[..., None] == tops[-1, :, None]).any(dim=-1).double().mean(dim=-1)}
+        numbers["entropy"] = -(read.exp() * read).sum(dim=-1)
+        parts.append(numbers | {"kl": (read[-1].exp() * (read[-1] - read)).sum(dim=-1)})
+    return {name: torch.cat([part[name].double() for part in parts], dim=1) for name in parts[0]}
 
 
 def test_the_lens_by_layer_against_transformers(language_model):
     model, own = language_model("llama")
     kept, expected = measured(model, Lens, share=1.0), by_hand(model, own)
     means, counts = kept.sums.sum(dim=1) / kept.counts.sum(dim=1), kept.counts.sum(dim=1)
-    assert set(kept.quantities) >= set(expected[0])
-    for layer, of_layer in enumerate(expected):
-        for quantity, numbers in of_layer.items():
-            at = (layer, kept.quantities.index(quantity))
-            assert counts[at].item() == len(numbers), (layer, quantity)
-            assert not numbers or means[at].item() == pytest.approx(np.mean(numbers), rel=1e-4), (layer, quantity)
+    for quantity, numbers in expected.items():
+        (layers, tokens), at = numbers.shape, kept.quantities.index(quantity)
+        assert counts[:, at].tolist() == [0] * (len(counts) - layers) + [tokens] * layers, quantity
+        assert means[-layers:, at].tolist() == pytest.approx(numbers.mean(dim=1).tolist(), rel=1e-4), quantity
     losses = means[:, kept.quantities.index("loss")]
-    assert len({np.mean(layer["top5"]) for layer in expected}) > 2 and 0 < np.mean(expected[-1]["exit"]) < 1
-    for wrong, layers in (({"shift": 0}, range(len(expected))), ({"twice": True}, [-1])):
-        other = by_hand(model, own, **wrong)
-        assert all(losses[layer].item() != pytest.approx(np.mean(other[layer]["loss"]), rel=1e-3) for layer in layers)
+    assert len(set(expected["top5"].mean(dim=1).tolist())) > 2 and 0 < expected["exit"].mean() < 1
+    for wrong, first in (({"shift": 0}, 0), ({"twice": True}, -1)):
+        other = by_hand(model, own, **wrong)["loss"].mean(dim=1)
+        assert not np.isclose(losses[first:], other[first:], rtol=1e-3, atol=0).any()
 
 
 def test_an_encoder_predicts_no_next_token(language_model):

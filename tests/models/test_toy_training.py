@@ -23,9 +23,8 @@ from reporter.spec.models import RecipeModel
 from reporter.texts import build_texts
 from reporter.texts.sources.stored import InlineCorpus
 
-SMALL = {"architecture": "bert", "layers": 2, "width": 16, "heads": 2, "train_on": "c", "steps": 4, "batch": 4}
-SMALL["context"] = 12
-FRESH = SMALL | {"train_on": "second"}
+SIZE = {"layers": 2, "width": 16, "heads": 2, "context": 12}
+SMALL = SIZE | {"architecture": "bert", "train_on": "c", "steps": 4, "batch": 4}
 DOES = {"cat": "sleeps", "dog": "barks", "bird": "sings", "mouse": "hides", "cow": "eats"}
 
 
@@ -95,8 +94,7 @@ def trained(checkpoints):
 
 def same(a, b):
     """Say whether two checkpoints have the same bytes of weights."""
-    one, other = ((checkpoint.folder / "model.safetensors").read_bytes() for checkpoint in (a, b))
-    return one == other
+    return (a.folder / "model.safetensors").read_bytes() == (b.folder / "model.safetensors").read_bytes()
 
 
 def test_checkpoints_are_steps_and_are_not_trained_by_resolving(resolved):
@@ -115,8 +113,9 @@ def test_checkpoints_are_steps_and_are_not_trained_by_resolving(resolved):
 def test_models_trained_side_by_side_are_those_trained_alone(resolved):
     """Each draws its weights and its texts as if it were alone, and the trainings are shown as one."""
     different = ({"architecture": "bert"}, {"architecture": "gpt2"}, {"seed": 3})
-    alone = [resolved("alone", checkpoints=(0, 4), **options) for options in different]
-    beside = [resolved("beside", checkpoints=(0, 4), **options) for options in different]
+    alone, beside = (
+        [resolved(cache, checkpoints=(0, 4), **more) for more in different] for cache in ("alone", "beside")
+    )
     shown, again = Progress(), Progress()
     with given(3):
         prepare_together([*beside, ()], shown)
@@ -144,19 +143,18 @@ def test_every_architecture_trains_and_loads_with_its_head(resolved, architectur
     progress, encoder = Progress(), architecture in ("bert", "roberta")
     first, last = prepare(resolved(architecture=architecture, checkpoints=(0, 4)), progress)
     assert (progress.steps, sum(progress.advanced)) == (["training m, 4 steps"], 4)
-    assert first.loss is not None and last.loss is not None
+    assert None not in (first.loss, last.loss)
     assert first.unigram_entropy == last.unigram_entropy > 0
     assert resolved(architecture=architecture, checkpoints=(0, 4)) == (first, last)
     model = load(last, "cpu", offline=True)
     assert model.anatomy.role == ("encoder" if encoder else "decoder")
     assert (model.anatomy.layers, model.anatomy.width, model.anatomy.max_tokens) == (2, 16, 12)
     words = model.tokenizer("The cat sings.", return_special_tokens_mask=True)
-    names = model.tokenizer.convert_ids_to_tokens(words["input_ids"])
-    special = SPECIAL_TOKENS[architecture]
-    assert model.tokenizer.convert_ids_to_tokens(range(len(special))) == list(special.values())
-    assert all(getattr(model.tokenizer, f"{role}_token") == token for role, token in special.items())
-    frame = ([special["cls"]], [special["sep"]]) if encoder else ([], [])
-    assert names == [*frame[0], "the", "cat", "sings", ".", *frame[1]]
+    names, special = model.tokenizer.convert_ids_to_tokens, SPECIAL_TOKENS[architecture]
+    assert names(range(len(special))) == list(special.values())
+    assert {role: getattr(model.tokenizer, f"{role}_token") for role in special} == special
+    inside = ["the", "cat", "sings", "."]
+    assert names(words["input_ids"]) == ([special["cls"], *inside, special["sep"]] if encoder else inside)
     assert sum(words["special_tokens_mask"]) == (2 if encoder else 0)
     head = load_head(last, model, offline=True)  # which compares its logits with the model's own
     assert head.kind == ("masked" if encoder else "causal")
@@ -264,7 +262,8 @@ def test_a_continued_recipe_is_identified_by_what_it_continues(chain):
     for base in ({}, {"checkpoints": (0, 4)}):
         assert chain(base, m=tuned())["m"][0].fingerprint == one.fingerprint
     # Steps after the base are not the steps of a model that was trained on the same texts from the start.
-    for base, m in (({"seed": 1}, tuned()), ({"checkpoints": (0, 2)}, tuned()), ({}, tuned(seed=1)), ({}, FRESH)):
+    fresh = SMALL | {"train_on": "second"}
+    for base, m in (({"seed": 1}, tuned()), ({"checkpoints": (0, 2)}, tuned()), ({}, tuned(seed=1)), ({}, fresh)):
         assert chain(base, m=m)["m"][0].fingerprint != one.fingerprint
 
 

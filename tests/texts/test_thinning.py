@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.core.errors import ReporterError
 from reporter.texts import build as thinning
 from reporter.texts.sources.generated import GeneratedCorpus
 from reporter.texts.sources.stored import FileCorpus, InlineCorpus
@@ -21,14 +20,11 @@ def words(number):
     return {"words_of": {"tweets": number}.__getitem__}
 
 
-@pytest.mark.parametrize("wanted", [40, 500, 1234])
-def test_the_words_come_within_a_text_of_those_wanted_and_the_order_stays(build, wanted):
-    whole, thinned = build(WIKI), build(sized(WIKI), **words(wanted))
-    assert abs(thinned.words - wanted) <= max(len(text.split()) for text in whole)
-    assert thinned.words == sum(len(text.split()) for text in thinned)
+def test_the_words_come_within_a_text_of_those_wanted_and_the_order_stays(build):
+    whole, thinned = build(WIKI), build(sized(WIKI), **words(500))
+    assert thinned.words == sum(len(text.split()) for text in thinned) == pytest.approx(500, abs=30)
     places = [list(whole).index(text) for text in thinned]
-    assert places == sorted(places) and len(set(places)) == len(thinned)
-    assert 50 < np.mean(places) < 150 or wanted == 40, "drawn from everywhere, not from the beginning"
+    assert places == sorted(set(places)) and 50 < np.mean(places) < 150, "drawn from everywhere, not the beginning"
     assert (thinned.thinned, whole.thinned) == (len(whole) - len(thinned), 0)
     assert thinned.location == "random-words, seed 0, sampled to the size of tweets"
     assert thinned.hash != whole.hash
@@ -44,13 +40,12 @@ def test_the_draw_hangs_on_nothing_but_the_texts(build, tmp_path):
 
 
 def test_labels_stay_with_their_texts_and_what_comes_after_the_filters_is_thinned(build, tmp_path):
-    rows = [f"text number {i},{'even' if i % 2 == 0 else 'odd'}" for i in range(40)]
+    rows = [f"text number {i},{i}" for i in range(40)]
     (tmp_path / "a.csv").write_text("\n".join(["text,label", "one,odd", *rows, "too late,odd"]))
     spec = FileCorpus(file="a.csv", column="text", label="label", min_words=2, limit=40)
     thinned = build(sized(spec), **words(30))
-    assert len(thinned) == 10 and (thinned.dropped, thinned.thinned) == (1, 30) and "too late" not in list(thinned)
-    for index, text in enumerate(thinned):
-        assert thinned.label(index) == ("even" if int(text.split()[-1]) % 2 == 0 else "odd")
+    assert (len(thinned), thinned.dropped, thinned.thinned) == (10, 1, 30) and "too late" not in list(thinned)
+    assert list(map(thinned.label, range(10))) == [text.split()[-1] for text in thinned]
 
 
 @pytest.mark.parametrize("text", ["same old text", "once more here", "twice told tale"])  # wherever its hash stands
@@ -70,14 +65,12 @@ def test_the_whole_corpus_is_built_once_for_all_sizes(build, tmp_path):
     assert list(build(sized(WIKI), **words(600))) == kept
 
 
-def test_a_corpus_that_is_nearly_large_enough_stays_whole_and_a_smaller_one_is_told(build):
+def test_a_corpus_that_is_nearly_large_enough_stays_whole_and_a_smaller_one_is_told(build, refused):
     spec = InlineCorpus(texts=("one two", "three four"))
     assert build(sized(spec), **words(5)).thinned == 0
-    says = r"^corpus 'small': it has 4 words, .* 'tweets' .* has 6\. Add texts.*`size_of: small` for corpus 'tweets'$"
-    with pytest.raises(ReporterError, match=says):
-        build(sized(spec), "small", **words(6))
-    with pytest.raises(ReporterError, match="the size of corpus 'tweets' is unknown"):
-        build(sized(spec))
+    says = r"it has 4 words, .* 'tweets' .* has 6\. Add texts.*`size_of: small` for corpus 'tweets'$"
+    refused(says, sized(spec), "small", **words(6))
+    refused("the size of corpus 'tweets' is unknown", sized(spec))
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(1, 400), st.integers(0, 2**32))

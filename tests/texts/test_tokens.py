@@ -18,16 +18,14 @@ def test_shards_cover_every_text_once_and_stay_small(lengths, characters, most):
         found = shards(texts)
         assert shards(FakeTexts([*texts, "one more"]))[: len(found) - 1] == found[:-1]  # whatever follows
     assert [i for shard in found for i in range(shard.start, shard.stop)] == list(range(len(texts)))
-    assert [shard.index for shard in found] == list(range(len(found)))
-    for shard in found:
-        size = sum(lengths[shard.start : shard.stop])
-        assert 1 <= shard.stop - shard.start <= most
-        assert size <= characters or shard.stop - shard.start == 1
+    for number, shard in enumerate(found):
+        inside = lengths[shard.start : shard.stop]
+        assert shard.index == number and 1 <= len(inside) <= most
+        assert sum(inside) <= characters or len(inside) == 1
 
 
 def test_tokenise_cuts_keeps_the_closing_token_and_drops_texts_without_tokens():
-    texts = FakeTexts(["7", "1 2 3 4 5 6", "", "1 2"])
-    whole = Shard(0, 0, 4)
+    texts, whole = FakeTexts(["7", "1 2 3 4 5 6", "", "1 2"]), Shard(0, 0, 4)
     found = tokenise(texts, whole, FakeTokenizer(special=True), 4)
     two = [EDGE, FIRST_WORD + 1, FIRST_WORD + 2, EDGE]
     assert [text.ids.tolist() for text in found] == [[EDGE, FIRST_WORD + 7, EDGE], two, [EDGE, EDGE], two]
@@ -54,9 +52,11 @@ def test_a_corpus_of_tokens_is_what_the_tokenizer_said(tmp_path, monkeypatch, ke
         assert {path.name for path in folder.parent.iterdir()} == {"key", "damaged-key"}
     assert list(corpus.shards) == shards(texts) and corpus.originals.tolist() == [0, 1, 2, 3, 0]
     for shard in corpus.shards:
-        for found, said in zip(corpus.of(shard), tokenise(texts, shard, tokenizer, 4), strict=True):
-            assert (found.index, found.ids.tolist(), found.cut) == (said.index, said.ids.tolist(), said.cut)
-            assert found.special.tolist() == said.special.tolist() and found.ids.dtype == said.ids.dtype
+        found, expected = (
+            [(text.index, text.ids.tolist(), text.cut, text.special.tolist(), text.ids.dtype) for text in some]
+            for some in (corpus.of(shard), tokenise(texts, shard, tokenizer, 4))
+        )
+        assert found == expected
     nothing = tokenise_corpus(FakeTexts([""]), FakeTokenizer(special=False), 9, folder and tmp_path / "empty")
     assert [nothing.of(shard) for shard in nothing.shards] == [[]]
 
@@ -80,12 +80,10 @@ def test_batches_hold_every_text_once_within_the_budget(lengths, budget):
         assert batch.ids.size <= budget or len(batch.texts) == 1
         assert batch.ids.shape == batch.mask.shape == batch.special.shape
         for row, index in enumerate(batch.texts):
-            length = lengths[index]
-            assert batch.mask[row].tolist() == [1] * length + [0] * (batch.ids.shape[1] - length)
-            assert (batch.ids[row, :length] == texts[index].ids).all()
-            assert (batch.special[row, :length] == texts[index].special).all()
-            assert (batch.ids[row, length:] == 9999).all()
-            assert not batch.special[row, length:].any()
+            here, padding = texts[index], batch.ids.shape[1] - lengths[index]
+            assert batch.mask[row].tolist() == [1] * lengths[index] + [0] * padding
+            assert batch.ids[row].tolist() == [*here.ids, *[9999] * padding]
+            assert batch.special[row].tolist() == [*here.special, *[False] * padding]
 
 
 def test_a_text_is_padded_alike_in_every_batch():
@@ -94,7 +92,7 @@ def test_a_text_is_padded_alike_in_every_batch():
     def widths(some, budget, longest):
         return {int(i): b.ids.shape[1] for b in batches(some, budget, 0, longest) for i in b.texts}
 
-    whole = {0: 8, 1: 8, 2: 16, 3: 16, 4: 16, 5: 24, 6: 24, 7: 32, 8: 32, 9: 32}
+    whole = dict(enumerate([8, 8, 16, 16, 16, 24, 24, 32, 32, 32]))
     for budget in (1, 40, 100, 10_000):
         assert widths(texts, budget, 32) == whole
     for some in ([texts[1]], texts[::2]):

@@ -37,8 +37,7 @@ def test_a_corpus_of_windows_is_read_back_as_it_was_tokenised(tmp_path, kept):
     corpus = tokenise_corpus(texts, tokenizer, 9, tmp_path / "key" if kept else None, Windows(5, 2))
     if kept:
         corpus = tokenise_corpus(texts, None, 9, tmp_path / "key", Windows(5, 2))
-    (shard,) = corpus.shards
-    found = corpus.of(shard)
+    found = corpus.of(*corpus.shards)
     word = [FIRST_WORD + i for i in range(8)]
     assert [(text.index, text.ids.tolist(), text.counted.tolist()) for text in found] == [
         (0, [EDGE, word[1], word[2], word[3], EDGE], [True, True, True, True, False]),
@@ -50,15 +49,13 @@ def test_a_corpus_of_windows_is_read_back_as_it_was_tokenised(tmp_path, kept):
     assert corpus.windows == 5 and len(corpus) == 3 and not corpus.cut.any()
     # Windows of one text, and of one that says the same, are one observation.
     assert corpus.units[corpus.text_of(np.array([text.index for text in found]))].tolist() == [0, 0, 1, 0, 0]
-    said = [text for shard in shards(texts) for text in tokenise(texts, shard, tokenizer, 9, Windows(5, 2))]
+    said = tokenise(texts, *shards(texts), tokenizer, 9, Windows(5, 2))
     assert [text.ids.tolist() for text in said] == [text.ids.tolist() for text in found]
 
 
 def test_shuffling_keeps_what_counts():
     texts = FakeTexts(["1 2 3 4 5 6 7 8 9 10 11 12"])
-    windows = Windows(6, 2)
-    (shard,) = shards(texts)
-    plain = tokenise(texts, shard, FakeTokenizer(special=True), 9, windows)
+    plain = tokenise(texts, *shards(texts), FakeTokenizer(special=True), 9, Windows(6, 2))
     moved = [text.shuffled(0) for text in plain]
     assert any(a.ids.tolist() != b.ids.tolist() for a, b in zip(plain, moved, strict=True))
     for before, after in zip(plain, moved, strict=True):
