@@ -27,9 +27,7 @@ sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.
 @pytest.fixture
 def every_interval(monkeypatch):
     """Show the intervals of few texts as well, for tests of what they are made of."""
-    from reporter.metrics import _coverage
-
-    monkeypatch.setattr(_coverage, "_needed", dict)
+    monkeypatch.setattr("reporter.metrics._coverage._needed", dict)
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,9 @@ from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
 from reporter.report.citing import entries
 
-DEFINITIONS = {**catalogue(), **analyses()}
-USED = {source for one in DEFINITIONS.values() for own in one.statistics for source in own.works} | {
-    source for one in DEFINITIONS.values() for chart in one.charts for source in chart.sources
-}
+DEFINITIONS = (*catalogue().values(), *analyses().values())
+USED = {source for one in DEFINITIONS for own in one.statistics for source in own.works}
+USED |= {source for one in DEFINITIONS for chart in one.charts for source in chart.sources}
 WANTED = {"article": {"journal", "volume", "pages"}, "inproceedings": {"booktitle"}}
 WANTED |= {"book": {"publisher"}, "misc": {"howpublished"}}
 

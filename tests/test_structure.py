@@ -22,7 +22,7 @@ TOP_LEVEL = {
     "pyproject.toml", "reporter", "requirements-dev.txt", "requirements.txt", "studies", "templates", "tests",
 }  # fmt: skip
 # Where packages come from is the business of each machine's own configuration, and nobody has our folders.
-MUST_NOT_BE_WRITTEN = re.compile(
+UNWANTED = re.compile(
     r"\bpy(?:pi|thonhosted)\.org\b|--(?:extra-)?index-url|--trusted[-]host"
     r"|(?<![\w.}/])/(?:work|root|tmp)/|\.\./shared\b"
 )
@@ -75,7 +75,5 @@ def test_no_index_and_no_folder_of_one_machine_is_written_down():
     found = []
     for name in tracked_files():
         lines = enumerate((ROOT / name).read_text("utf-8", errors="replace").splitlines(), 1)
-        found += [
-            f"{name}:{number}: {line.strip()[:100]}" for number, line in lines if MUST_NOT_BE_WRITTEN.search(line)
-        ]
+        found += [f"{name}:{number}: {line.strip()[:100]}" for number, line in lines if UNWANTED.search(line)]
     assert not found, "\n".join(found)

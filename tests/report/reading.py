@@ -26,10 +26,9 @@ def values_of(html, tag, attribute):
 
 def queries_of(html):
     """The SQL that a page shows beside each file of data."""
-    beside = (
-        r'<div class="data">(?:(?!<pre>|<div class="data">).)*?href="data/([^"]+)\.csv".*?<pre><code[^>]*>(.*?)</code>'
-    )
-    return {name: unescape(sql) for name, sql in re.findall(beside, html, re.DOTALL)}
+    file = r'<div class="data">(?:(?!<pre>|<div class="data">).)*?href="data/([^"]+)\.csv"'
+    found = re.findall(rf"{file}.*?<pre><code[^>]*>(.*?)</code>", html, re.DOTALL)
+    return {name: unescape(sql) for name, sql in found}
 
 
 def rows_of(text):

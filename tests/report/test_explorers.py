@@ -103,7 +103,7 @@ def test_every_journey_is_offered_and_its_part_has_the_rows_of_the_database(repo
     assert offered["journeys"] == ["hostile", "mouse"]
     entries = [(entry["model"], entry["checkpoint"], entry["step"]) for entry in offered["entries"]]
     assert entries == [("bert", "final", None), ("gpt2", "step50", 50), ("gpt2", "step600", 600)] * 2
-    parts = {}
+    parts, where = {}, "WHERE study = 'explored' AND model = 'gpt2' AND checkpoint = 'step600'"
     for entry in offered["entries"]:
         text = read(reports / "explored" / "data" / f"{entry['part']}.js")
         parts[entry["journey"], entry["checkpoint"]] = json.loads(text.partition(",")[2].removesuffix(");\n"))
@@ -111,10 +111,7 @@ def test_every_journey_is_offered_and_its_part_has_the_rows_of_the_database(repo
         packed = parts["mouse", "step600"][what]["columns"]
         frame = pd.DataFrame({column: unpack_column(values) for column, values in packed.items()})
         columns, item = list(frame.columns), "item" if what == "paths" else "journey"
-        stored = store.frame(
-            f"SELECT {', '.join(columns)} FROM {table} WHERE study = 'explored' AND model = 'gpt2' "
-            f"AND checkpoint = 'step600' AND {item} = 'mouse' ORDER BY ALL"
-        )
+        stored = store.frame(f"SELECT {', '.join(columns)} FROM {table} {where} AND {item} = 'mouse' ORDER BY ALL")
         frame = frame.sort_values(columns).reset_index(drop=True)
         pd.testing.assert_frame_equal(frame, stored, check_dtype=False, rtol=1e-5)
     assert {*HOSTILE, LONG, ""} <= set(unpack_column(parts["hostile", "final"]["steps"]["columns"]["token"]))

@@ -1,6 +1,5 @@
 """The overview against means taken by SQL, and what it says of one model, of two and of forty."""
 
-import math
 import re
 from dataclasses import replace
 
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 from report.made_up import SMALL, STUDY, fill, fill_whole
 from report.reading import part_of, read, rows_of
-from scipy.stats import t
 
 from reporter.metrics.base import catalogue
 from reporter.report import render
@@ -26,12 +24,9 @@ FEW = ("anisotropy", "motion")
 PAIR = (("gpt2", "decoder", 6, 96, (None,)), ("bert", "encoder", 4, 64, (0, 600)))
 MANY = tuple((f"{role[0]}{i}", role, 4 + i % 3, 64, (None,)) for role in ("encoder", "decoder") for i in range(20))
 # models, corpora, metrics
-STUDIED = {
-    "pair": (PAIR, ("nested", "simple"), ("anisotropy", "convergence", "entropy", "loss", "motion")),
-    "many": (MANY, ("nested",), FEW[1:]),
-    "encoders": (MANY[:4], ("nested",), ("loss", "motion")),
-    "empty": ((), (), FEW),
-}
+STUDIED = {"pair": (PAIR, ("nested", "simple"), ("anisotropy", "convergence", "entropy", "loss", "motion"))}
+STUDIED |= {"many": (MANY, ("nested",), FEW[1:]), "empty": ((), (), FEW)}
+STUDIED |= {"encoders": (MANY[:4], ("nested",), ("loss", "motion"))}
 
 
 @pytest.fixture(scope="module")
@@ -204,13 +199,7 @@ def test_roles_of_two_models_have_an_interval_over_texts(written, tmp_path):
         assert [float(row[name]) for name in mean.index] == pytest.approx(list(mean), rel=1e-12)
     for column in ("value", "ci_low", "ci_high"):
         assert float(role[column]) == pytest.approx(sum(float(row[column]) for row in own) / 2)
-
-
-def test_three_models_have_students_interval_and_two_without_intervals_none():
-    mean, low, high = _interval([1.0, 2.5, 4.0], [0.0] * 3, [9.0] * 3)
-    half = t.ppf(0.975, 2) * math.sqrt(sum((x - 2.5) ** 2 for x in (1.0, 2.5, 4.0)) / 2) / math.sqrt(3)
-    assert (mean, high - low) == (2.5, pytest.approx(2 * half))
-    assert _interval([1.0, 2.0], [0.5, None], [1.5, None]) == (1.5, None, None)
+    assert _interval([1.0, 2.0], [0.5, None], [1.5, None]) == (1.5, None, None), "not of one model alone"
 
 
 def test_a_small_profile_is_drawn_to_scale():

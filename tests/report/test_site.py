@@ -4,7 +4,7 @@ import io
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -21,10 +21,6 @@ from reporter.store import query
 
 PAGES = ("whole/layers", "whole/claims", "whole/training", "made-up/layers", "explored/tokens")
 PAGES += ("exhibited/weights", "exhibited/texts")
-
-
-def ids_of(path):
-    return set(re.findall(r'\sid="([^"]+)"', read(path)))
 
 
 def test_every_statistic_has_a_chart_with_its_definition_and_main_ones_are_followed_over_training(whole):
@@ -69,7 +65,7 @@ def test_every_link_leads_somewhere_and_nothing_is_asked_of_the_network(reports,
         address, _, place = link.partition("#")
         file, _, asked = address.partition("?")
         assert link.startswith("data:") or (path.parent / file).exists(), link
-        there = ids_of(path.parent / file if file.endswith(".html") else path)
+        there = re.findall(r'\sid="([^"]+)"', read(path.parent / file) if file.endswith(".html") else html)
         assert not place or place in there, link
         if asked.startswith("figure="):
             assert f"figure-{asked.removeprefix('figure=').partition('&')[0]}" in there, link
@@ -111,18 +107,16 @@ def test_the_list_has_every_study(reports):
     assert dict(zip(names, lines, strict=True)) == counts, "null baselines have no line, items of analyses have"
 
 
-@pytest.mark.parametrize(
-    ("module", "function", "page"), [(free_charts.profile, "profile", "layers"), (contents, "read_journeys", "tokens")]
-)
-def test_what_breaks_says_so_and_short_memory_leaves_no_page(written, tmp_path, monkeypatch, module, function, page):
-    def broken(error, *_, **__):
-        raise error
+BREAKS = {"layers": (free_charts.profile, "profile"), "tokens": (contents, "read_journeys")}
 
-    monkeypatch.setattr(module, function, partial(broken, MemoryError()))
+
+@pytest.mark.parametrize("page", BREAKS)
+def test_what_breaks_says_so_and_short_memory_leaves_no_page(written, tmp_path, monkeypatch, page):
+    monkeypatch.setattr(*BREAKS[page], Mock(side_effect=MemoryError()))
     with pytest.raises(MemoryError):
         written()
     assert not list(tmp_path.rglob("*.html")), "the next run would take it for up to date"
-    monkeypatch.setattr(module, function, partial(broken, RuntimeError("no ink <b>")))
+    monkeypatch.setattr(*BREAKS[page], Mock(side_effect=RuntimeError("no ink <b>")))
     text = written()
     assert "RuntimeError: no ink &lt;b&gt;" in read(tmp_path / "made-up" / f"{page}.html")
     assert ("This chart could not be made." in text) == (page == "layers")
