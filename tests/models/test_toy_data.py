@@ -65,11 +65,9 @@ def test_an_encoders_row_is_a_framed_part_of_one_text(made):
     for ids, mask, labels in zip(batch.ids, batch.mask, batch.labels, strict=True):
         length = int(mask.sum())
         assert mask.tolist() == [1] * length + [0] * (len(mask) - length)
-        assert (ids[0], ids[length - 1]) == (CLS, SEP)
-        assert (ids[length:] == PAD).all()
+        assert (ids[0], ids[length - 1]) == (CLS, SEP) and (ids[length:] == PAD).all()
         guess = labels != IGNORED
-        assert guess[1 : length - 1].any()
-        assert not guess[0] and not guess[length - 1 :].any()
+        assert guess[1 : length - 1].any() and not guess[0] and not guess[length - 1 :].any()
         row = tokenizer.decode(torch.where(guess, labels, ids)[1 : length - 1].tolist())
         assert any(row == text or (len(row.split()) == 4 and row in text) for text in TEXTS)
 
@@ -84,8 +82,7 @@ def test_the_shares_of_what_is_hidden_and_what_is_held_out_is_always_hidden(made
     assert kept.float().mean() == pytest.approx(0.1 + 0.1 / 40, abs=0.02)
     _, stream = made()
     batches = stream.all(generator())
-    for batch in batches:
-        assert (batch.ids[batch.labels != IGNORED] == MASK).all()
+    assert all((batch.ids[batch.labels != IGNORED] == MASK).all() for batch in batches)
     shown = sum(int(batch.mask.sum()) - 2 * len(batch.mask) for batch in batches)
     assert shown == 4 * len(stream.tokens)  # every token, under four maskings
     held = {1: 0, 2: 1, 20: 10, 32: 16, 320: 16, 1000: 50, 10**6: 256}
@@ -96,14 +93,11 @@ def test_a_decoders_rows_run_through_the_texts_and_padding_is_not_predicted(made
     tokenizer, stream = made(architecture="gpt2", batch=200)
     assert tokenizer.decode(stream.tokens.tolist()) == " <|endoftext|> ".join(TEXTS) + " <|endoftext|>"
     batch = stream.draw(generator())
-    assert batch.ids.shape == (200, 6)
-    assert torch.equal(batch.ids, batch.labels)
+    assert batch.ids.shape == (200, 6) and torch.equal(batch.ids, batch.labels)
     starts = {tuple(row) for row in batch.ids.tolist()}
-    assert starts == {tuple(stream.tokens[i : i + 6].tolist()) for i in range(len(stream.tokens) - 5)}
+    assert len(stream.tokens) == 20 and starts == {tuple(stream.tokens[i : i + 6].tolist()) for i in range(15)}
     (batch,) = stream.all(generator())
-    assert len(stream.tokens) == 20
     assert batch.labels[batch.labels != IGNORED].tolist() == stream.tokens.tolist()
-    assert (batch.labels[-1] != IGNORED).tolist() == [True, True, False, False, False, False]
-    assert batch.mask[-1].tolist() == [1, 1, 0, 0, 0, 0]
+    assert (batch.labels[-1] != IGNORED).tolist() == batch.mask[-1].tolist() == [1, 1, 0, 0, 0, 0]
     _, short = made(("one two",), "gpt2", context=16)  # texts shorter than the context
     assert short.draw(generator()).ids.shape == (64, 3)

@@ -2,13 +2,13 @@
 another."""
 
 import json
-import math
 import random
 import shutil
 from contextlib import contextmanager
 
 import pytest
 import torch
+from scipy.stats import entropy
 
 from reporter.core.errors import ReporterError
 from reporter.core.threads import given
@@ -46,10 +46,8 @@ class Progress:
 def sentences(number):
     """Return texts in which each animal does one thing, so that half of the words can be guessed."""
     chance = random.Random(0)
-    return [
-        " ".join(f"the {animal} {DOES[animal]} ." for animal in chance.choices(list(DOES), k=chance.randint(1, 4)))
-        for _ in range(number)
-    ]
+    drawn = (chance.choices(list(DOES), k=chance.randint(1, 4)) for _ in range(number))
+    return [" ".join(f"the {animal} {DOES[animal]} ." for animal in animals) for animals in drawn]
 
 
 TEXTS = {"c": sentences(60), "second": ("a cat barks .", "the dog sings .") * 20}
@@ -61,8 +59,8 @@ def study(tmp_path):
 
     def get(cache="cache", corpus=None, **recipes):
         def texts(name):
-            written = corpus if corpus and name == "c" else TEXTS[name]
-            return build_texts(name, InlineCorpus(texts=tuple(written)), tmp_path, tmp_path / "cache")
+            written = InlineCorpus(texts=tuple(corpus if corpus and name == "c" else TEXTS[name]))
+            return build_texts(name, written, tmp_path, tmp_path / "cache")
 
         def model(name):
             spec = RecipeModel.model_validate({"recipe": recipes[name]})
@@ -98,9 +96,8 @@ def same(a, b):
 
 
 def test_checkpoints_are_steps_and_are_not_trained_by_resolving(resolved):
-    first, last = resolved(checkpoints=(0, 4))
+    (only,), (first, last) = resolved(), resolved(checkpoints=(0, 4))
     assert [(c.name, c.step) for c in (first, last)] == [("step-0", 0), ("step-4", 4)]
-    (only,) = resolved()
     assert (only.name, only.step, only.source, only.loss) == ("final", 4, "recipe", None)
     assert only.fingerprint == last.fingerprint != first.fingerprint and not first.folder.exists()
     assert set(whole_words(only)) == {"the", *DOES, *DOES.values()}  # before training
@@ -113,9 +110,7 @@ def test_checkpoints_are_steps_and_are_not_trained_by_resolving(resolved):
 def test_models_trained_side_by_side_are_those_trained_alone(resolved):
     """Each draws its weights and its texts as if it were alone, and the trainings are shown as one."""
     different = ({"architecture": "bert"}, {"architecture": "gpt2"}, {"seed": 3})
-    alone, beside = (
-        [resolved(cache, checkpoints=(0, 4), **more) for more in different] for cache in ("alone", "beside")
-    )
+    alone, beside = ([resolved(to, checkpoints=(0, 4), **more) for more in different] for to in ("alone", "beside"))
     shown, again = Progress(), Progress()
     with given(3):
         prepare_together([*beside, ()], shown)
@@ -211,7 +206,7 @@ def test_unigram_entropy_by_hand(resolved):
     shares = {"bert": [3 / 5, 1 / 5, 1 / 5], "gpt2": [3 / 7, 1 / 7, 1 / 7, 2 / 7]}  # which also predicts ends
     for architecture, p in shares.items():
         (checkpoint,) = trained(resolved(corpus=corpus, architecture=architecture))
-        assert checkpoint.unigram_entropy == pytest.approx(-sum(q * math.log(q) for q in p))
+        assert checkpoint.unigram_entropy == pytest.approx(entropy(p))
     with pytest.raises(ReporterError, match="model 'm': corpus 'c' has too few words"):
         trained(resolved(corpus=["x"], context=2))
 
@@ -221,8 +216,7 @@ def test_it_learns_what_there_is_to_learn(resolved, architecture):
     """Half of the words follow from their neighbours; the best possible loss is far below the unigram entropy."""
     options = {"width": 32, "steps": 80, "batch": 16, "learning_rate": 6e-3, "checkpoints": (0, 80)}
     start, end = trained(resolved(architecture=architecture, corpus=sentences(400), **options))
-    assert start.loss > 0.9 * end.unigram_entropy
-    assert end.loss < 0.55 * end.unigram_entropy
+    assert start.loss > 0.9 * end.unigram_entropy and end.loss < 0.55 * end.unigram_entropy
     assert (start.warning, end.warning) == ("", "")
 
 
@@ -230,15 +224,14 @@ def test_random_weights_of_a_recipe_are_drawn_beside_its_training_and_without_it
     (checkpoint,) = resolved()
     made = random_init(checkpoint, 3)
     last, prepared = trained((checkpoint, made))
-    assert (prepared, last.loss is not None) == (made, True)
-    assert random_init(last, 3) == made
+    assert prepared == made == random_init(last, 3) and last.loss is not None
     model = load(prepared, "cpu", offline=True)
     assert (model.anatomy.layers, model.anatomy.width) == (2, 16)
     assert load_head(prepared, model, offline=True).mask_id == model.tokenizer.mask_token_id
     shutil.rmtree(checkpoint.path)
     (alone,) = trained((made,))  # trains, as nothing else writes its configuration
     again = load(alone, "cpu", offline=True).module.state_dict()
-    assert all(torch.equal(again[name], weight) for name, weight in model.module.state_dict().items())
+    torch.testing.assert_close(dict(again), dict(model.module.state_dict()), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "llama"])

@@ -12,7 +12,6 @@ from reporter.texts.chat import Chat
 from reporter.texts.sources.stored import FileCorpus
 from reporter.texts.tokens import Windows, tokenise_corpus
 
-TEMPLATE = "<s>{% for m in messages %} [{{ m['role'] }}] {{ m['content'] | trim }} <end>{% endfor %}"
 WORDS = ["<s>", "<end>", "[user]", "[assistant]", "[system]", "hi", "you", "ok", "fine", *"abcdefg"]
 
 
@@ -32,7 +31,7 @@ def tokenizer():
     backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<end>"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="<end>")
-    made.chat_template = TEMPLATE
+    made.chat_template = "<s>{% for m in messages %} [{{ m['role'] }}] {{ m['content'] | trim }} <end>{% endfor %}"
     return made
 
 
@@ -60,8 +59,8 @@ def test_a_long_conversation_is_cut_or_read_in_windows(tokenizer):
     (cut,) = read(tokenizer, Chat("assistant"), max_tokens=8)
     assert cut.cut and len(cut) == 8 and words(cut, cut.counted) == "ok fine"
     windows = read(tokenizer, Chat("assistant"), windows=Windows(9, 3))
-    counted = [words(text, text.counted) for text in windows]
-    assert " ".join(counted) == "ok fine a b c d e f g" and all(len(text) <= 9 for text in windows)
+    assert " ".join(words(text, text.counted) for text in windows) == "ok fine a b c d e f g"
+    assert max(map(len, windows)) <= 9
 
 
 def test_what_cannot_be_rendered_says_so(tokenizer, monkeypatch):

@@ -8,6 +8,8 @@ from reporter.texts import build_texts
 from reporter.texts.sources.generated import GeneratedCorpus
 from reporter.texts.sources.stored import FileCorpus
 
+from .test_files import write_table
+
 TEXTS = 400
 LINE = "some words of about a hundred characters so that ten times as many would be easy to see in memory"
 
@@ -15,9 +17,7 @@ LINE = "some words of about a hundred characters so that ten times as many would
 def peak(folder, kind, texts):
     spec = GeneratedCorpus(generate="random-words", texts=texts, words=(15, 15))
     if kind != "random-words":
-        row = f"{LINE},{{}}\n" if kind == "csv" else f'{{{{"text": "{LINE}", "label": {{}}}}}}\n'
-        rows = "".join(row.format(i % 4) for i in range(texts))
-        (folder / f"{texts}.{kind}").write_text(("text,label\n" if kind == "csv" else "") + rows)
+        write_table(folder / f"{texts}.{kind}", [(LINE, str(i % 4)) for i in range(texts)])
         spec = FileCorpus(file=f"{texts}.{kind}", column="text", label="label")
     tracemalloc.start()
     try:

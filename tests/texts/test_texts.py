@@ -36,22 +36,18 @@ def test_the_files_and_the_hash_are_as_documented(tmp_path):
     texts = write(tmp_path, ["ab", "é"], ["x", None])
     folder = tmp_path / "done"
     assert (folder / "texts.bin").read_bytes() == b"ab\xc3\xa9"
-    assert np.load(folder / "offsets.npy").tolist() == [0, 2, 4]
-    assert np.load(folder / "offsets.npy").dtype == np.int64
-    assert np.load(folder / "labels.npy").tolist() == [0, -1]
+    offsets, labels = (np.load(folder / f"{name}.npy") for name in ("offsets", "labels"))
+    assert (offsets.tolist(), offsets.dtype, labels.tolist()) == ([0, 2, 4], np.int64, [0, -1])
     for file in folder.iterdir():  # texts stay readable when their folder is removed
         file.unlink()
     assert list(texts) == ["ab", "é"] and [texts.label(0), texts.label(1)] == ["x", None]
-    expected = hashlib.sha256()
-    for text in ("ab", "é"):
-        expected.update(len(text.encode()).to_bytes(8, "little") + text.encode())
-    assert write(tmp_path / "plain", ["ab", "é"]).hash == expected.hexdigest()
+    expected = b"".join(len(text).to_bytes(8, "little") + text for text in (b"ab", "é".encode()))
+    assert write(tmp_path / "plain", ["ab", "é"]).hash == hashlib.sha256(expected).hexdigest()
 
 
 def test_the_hash_differs_where_texts_or_labels_do(tmp_path):
-    orders = [["ab", "c"], ["a", "bc"], ["c", "ab"], ["abc"]]
     labels = [["x", "y"], ["y", "x"], ["x", None], ["x", ""], ["xy", ""]]
-    corpora = [(texts, None) for texts in orders] + [(["ab", "c"], given_labels) for given_labels in labels]
+    corpora = [(["ab", "c"], of) for of in (None, *labels)] + [(of,) for of in (["a", "bc"], ["c", "ab"], ["abc"])]
     hashes = [write(tmp_path / str(i), *corpus).hash for i, corpus in enumerate(corpora)]
     assert len(set(hashes)) == len(corpora)
     assert write(tmp_path / "again", *corpora[4]).hash == hashes[4]

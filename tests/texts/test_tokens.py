@@ -28,14 +28,13 @@ def test_tokenise_cuts_keeps_the_closing_token_and_drops_texts_without_tokens():
     texts, whole = FakeTexts(["7", "1 2 3 4 5 6", "", "1 2"]), Shard(0, 0, 4)
     found = tokenise(texts, whole, FakeTokenizer(special=True), 4)
     two = [EDGE, FIRST_WORD + 1, FIRST_WORD + 2, EDGE]
-    assert [text.ids.tolist() for text in found] == [[EDGE, FIRST_WORD + 7, EDGE], two, [EDGE, EDGE], two]
-    assert [text.cut for text in found] == [False, True, False, False]
-    assert [text.special.tolist() for text in found][1] == [True, False, False, True]
-
+    seven = [EDGE, FIRST_WORD + 7, EDGE]
+    assert [(text.ids.tolist(), text.cut) for text in found] == [(seven, 0), (two, 1), ([EDGE, EDGE], 0), (two, 0)]
+    assert found[1].special.tolist() == [True, False, False, True]
     bare = tokenise(texts, whole, FakeTokenizer(special=False), 4)
     assert [(text.index, len(text), text.cut) for text in bare] == [(0, 1, False), (1, 4, True), (3, 2, False)]
     (last,) = tokenise(texts, Shard(1, 2, 4), FakeTokenizer(special=False), 9)  # places are those in the corpus
-    assert (last.index, last.ids.tolist()) == (3, [FIRST_WORD + 1, FIRST_WORD + 2])
+    assert (last.index, last.ids.tolist()) == (3, two[1:3])
 
 
 @pytest.mark.parametrize("kept", [True, False])

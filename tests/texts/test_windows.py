@@ -14,12 +14,10 @@ from reporter.texts.tokens import Windows, shards, tokenise, tokenise_corpus, wi
 def test_each_token_counts_once_and_with_the_context_that_was_promised(words, before, after, size, stride):
     special = np.array([True] * before + [False] * words + [True] * after, dtype=bool)
     windows = list(windows_of(special, Windows(size, min(stride, size))))
-    counted = np.concatenate([rows[~context] for rows, context in windows])
-    assert sorted(counted.tolist()) == list(range(len(special)))
+    assert sorted(np.concatenate([rows[~context] for rows, context in windows])) == list(range(len(special)))
     for number, (rows, context) in enumerate(windows):
         assert len(rows) <= size or not words
-        if len(windows) > 1:
-            assert special[rows].sum() == before + after  # each stands as a text of its own
+        assert special[rows].sum() == before + after or len(windows) == 1  # each stands as a text of its own
         if number:
             own = ~special[rows]
             begins = rows[own & ~context][0]
@@ -38,13 +36,10 @@ def test_a_corpus_of_windows_is_read_back_as_it_was_tokenised(tmp_path, kept):
     if kept:
         corpus = tokenise_corpus(texts, None, 9, tmp_path / "key", Windows(5, 2))
     found = corpus.of(*corpus.shards)
-    word = [FIRST_WORD + i for i in range(8)]
+    begin, end = ([1, 2, 3], [1, 1, 1, 1, 0]), ([3, 4, 5], [0, 0, 1, 1, 1])
+    expected = ((0, *begin), (3, *end), (1, [7], [1, 1, 1]), (2, *begin), (5, *end))
     assert [(text.index, text.ids.tolist(), text.counted.tolist()) for text in found] == [
-        (0, [EDGE, word[1], word[2], word[3], EDGE], [True, True, True, True, False]),
-        (3, [EDGE, word[3], word[4], word[5], EDGE], [False, False, True, True, True]),
-        (1, [EDGE, word[7], EDGE], [True] * 3),
-        (2, [EDGE, word[1], word[2], word[3], EDGE], [True, True, True, True, False]),
-        (5, [EDGE, word[3], word[4], word[5], EDGE], [False, False, True, True, True]),
+        (index, [EDGE, *(FIRST_WORD + word for word in words), EDGE], counted) for index, words, counted in expected
     ]
     assert corpus.windows == 5 and len(corpus) == 3 and not corpus.cut.any()
     # Windows of one text, and of one that says the same, are one observation.
@@ -57,6 +52,6 @@ def test_shuffling_keeps_what_counts():
     texts = FakeTexts(["1 2 3 4 5 6 7 8 9 10 11 12"])
     plain = tokenise(texts, *shards(texts), FakeTokenizer(special=True), 9, Windows(6, 2))
     moved = [text.shuffled(0) for text in plain]
-    assert any(a.ids.tolist() != b.ids.tolist() for a, b in zip(plain, moved, strict=True))
-    for before, after in zip(plain, moved, strict=True):
-        assert sorted(before.ids[before.counted]) == sorted(after.ids[after.counted])
+    assert [text.ids.tolist() for text in plain] != [text.ids.tolist() for text in moved]
+    counted, again = ([sorted(text.ids[text.counted]) for text in some] for some in (plain, moved))
+    assert counted == again
