@@ -39,15 +39,10 @@ def call(tmp_path, monkeypatch):
 
 @pytest.fixture
 def runs(monkeypatch):
-    """The options of each run that is asked for, with its files; nothing runs, and the exit status is 1."""
-    calls = []
-
-    def run_studies(files, out, **options):
-        calls.append(options | {"files": files, "out": out})
-        return SimpleNamespace(exit_code=1)
-
+    """Stand in for runs; nothing runs, and the exit status is 1."""
+    run_studies = Mock(return_value=SimpleNamespace(exit_code=1))
     monkeypatch.setitem(sys.modules, "reporter.runs.runner", SimpleNamespace(run_studies=run_studies))
-    return calls
+    return run_studies
 
 
 def test_help_fits_one_screen_names_every_command_and_describes_every_option(call):
@@ -77,6 +72,12 @@ def test_a_wrong_call_exits_with_2_and_writes_nothing(call):
         ("sql SELECT", "results/results.duckdb does not exist; run `reporter run STUDY` first"),
         ("metrics convergense", "unknown metric 'convergense'; did you mean 'convergence'?\n"),
         ("sql SELECT --format xml", "Usage: reporter"),
+        ("run good.yaml bad.yaml", BAD_LINE),
+        ("run good.yaml --out good.yaml", "the results folder good.yaml cannot be written: "),
+        ("run good.yaml --out good.yaml/results", "the results folder good.yaml/results cannot be written: "),
+        ("plan good.yaml --detect -1", "--detect"),
+        ("validate good.yaml --set run.sed=7", "--set run.sed=7: run.sed: "),
+        ("init good.yaml", "good.yaml exists already; choose another name"),
     ):
         result = call(*arguments.split())
         assert (result.exit_code, result.stdout) == (2, "") and problem in result.stderr, arguments
@@ -94,32 +95,20 @@ def test_validate_looks_at_every_file_and_counts_what_a_study_has(call):
     assert first == BAD_LINE and second.startswith("none.yaml: there is no such file; check the path")
 
 
-def test_plan_exits_with_1_if_a_cell_cannot_run(call):
+def test_plan_exits_with_1_if_a_cell_cannot_run_and_measures_a_pilot_if_no_number_says_what_texts_detect(call, runs):
     Path("plan.yaml").write_text(GOOD.replace("gpt2", "{path: nowhere}") + "metrics: [motion]\n")
     result = call("plan", "plan.yaml")
     assert result.exit_code == 1 and "1 cannot run\n  failed  m × final × c × motion  model 'm'" in result.stdout
     assert "there is no folder" in result.stdout and "nothing to measure" not in result.stdout
-
-
-def test_plan_measures_a_pilot_if_no_number_says_what_texts_detect(call, runs):
     Path("a").mkdir()
     corpora = {"many": {"texts": [f"text {number}" for number in range(30)]}, "few": {"texts": ["x", "y"]}}
     study = {"study": "s", "models": {"a": {"path": "a"}}, "corpora": corpora, "metrics": ["motion"]}
     Path("plan.yaml").write_text(json.dumps(study))
-    assert "plan.yaml --detect DIFFERENCE`" in call("plan", "plan.yaml").stdout and not runs
+    assert "plan.yaml --detect DIFFERENCE`" in call("plan", "plan.yaml").stdout and not runs.called
     assert "20 texts give no number an interval" in call("plan", "plan.yaml", "--detect", "0.1").stdout
-    (pilot,) = runs
-    limits = {name: corpus.limit for name, corpus in pilot["files"][0].study.corpora.items()}
-    assert limits == {"many": 20, "few": 2} and pilot["out"] == Path("results/pilot")
-    wrong = call("plan", "plan.yaml", "--detect", "-1")
-    assert wrong.exit_code == 2 and wrong.stderr.count("\n") == 1 and "--detect" in wrong.stderr
-
-
-def test_a_results_folder_that_cannot_be_written_is_named_before_anything_runs(call):
-    for out in ("good.yaml", "good.yaml/results"):
-        result = call("run", "good.yaml", "--out", out)
-        assert result.exit_code == 2 and result.stderr.count("\n") == 1 and "with --out" in result.stderr
-        assert result.stderr.startswith(f"the results folder {out} cannot be written: ")
+    ((file,), out) = runs.call_args.args
+    assert {name: corpus.limit for name, corpus in file.study.corpora.items()} == {"many": 20, "few": 2}
+    assert out == Path("results/pilot")
 
 
 def test_change_needs_a_model_with_a_base(call):
@@ -136,34 +125,26 @@ def test_change_needs_a_model_with_a_base(call):
         assert result.stderr.startswith("change.yaml:4:") == bool(says)
 
 
-DEFAULTS = dict.fromkeys(("strict", "engine", "workers", "address")) | {"out": Path("results"), "only": ()}
-DEFAULTS |= {"force": False, "offline": False, "ahead": True}
+DEFAULTS = dict.fromkeys(("strict", "engine", "workers", "address"))
+DEFAULTS |= {"only": (), "force": False, "offline": False, "ahead": True}
 
 
-def test_run_checks_every_study_first_hands_over_its_options_and_exits_with_the_outcome(call, runs):
-    result = call("run", "good.yaml", "bad.yaml")
-    assert (result.exit_code, result.stderr, runs) == (2, BAD_LINE, [])
-    assert sorted(path.name for path in Path().iterdir()) == ["bad.yaml", "good.yaml"], "nothing is written"
+def test_run_hands_over_its_options_and_the_study_with_keys_that_are_set_and_exits_with_the_outcome(call, runs):
     for arguments, changes in (
         ("", {}),
-        ("--only m --only c --out there", {"only": ("m", "c"), "out": Path("there")}),
+        ("--only m --only c", {"only": ("m", "c")}),
         ("--force --offline", {"force": True, "offline": True}),
         ("--strict", {"strict": "refuted"}),
         ("--strict=inconclusive", {"strict": "inconclusive"}),
     ):
-        assert call("run", *arguments.split(), "good.yaml").exit_code == 1
-        options = runs.pop()
-        assert [file.study.study for file in options.pop("files")] == ["good"]
-        assert options == DEFAULTS | changes
-
-
-def test_a_call_can_set_keys_of_a_study(call, runs):
+        assert call("run", *arguments.split(), "good.yaml", "--out", "there").exit_code == 1
+        ((file,),), options = runs.call_args
+        assert file.study.study == "good" and options == DEFAULTS | {"out": Path("there")} | changes
     call("run", "good.yaml", "--set", "title=Mine", "--set", "run.seed=7")
-    (file,) = runs[0]["files"]
+    ((file,),), options = runs.call_args
+    assert options["out"] == Path("results")
     assert (file.study.title, file.study.run.seed) == ("Mine", 7)
     assert "title: Mine" in file.text  # what is hashed and stored
-    result = call("validate", "good.yaml", "--set", "run.sed=7")
-    assert result.exit_code == 2 and result.stderr.startswith("--set run.sed=7: run.sed: ")
 
 
 def assert_problems(call, files, text, expected):
@@ -184,8 +165,7 @@ def model_files(folder, config="{}"):
 
 
 TABLE, CHAT = "file: t.csv, column: text, label: mood", "file: t.jsonl, chat: true"
-FILES = {
-    **model_files("mute"), **model_files("old"), **model_files("new"),
+FILES = model_files("mute") | model_files("old") | model_files("new") | {
     "mute/tokenizer_config.json": "{}", "old/tokenizer_config.json": '{"chat_template": "x"}',
     "new/chat_template.jinja": "x", "here.npz": "", "there.gguf": "GGUF", "here": "a file", "own/own.txt": "a text",
     "lora/adapter_config.json": "{}", "look.css": "", "empty.txt": "", "t.csv": "text,mood\na b,joy\nc d e,fear\n",
@@ -250,12 +230,11 @@ def test_validate_names_the_limit_that_cuts_texts(call):
 
 
 def test_a_report_alone_is_of_all_studies_or_of_those_that_are_named(call, monkeypatch):
-    calls = []
-    render = SimpleNamespace(render=lambda *arguments: calls.append(arguments) or [arguments[1] / "index.html"])
-    monkeypatch.setitem(sys.modules, "reporter.report", render)
+    render = Mock(side_effect=lambda *arguments: [arguments[1] / "index.html"])
+    monkeypatch.setitem(sys.modules, "reporter.report", SimpleNamespace(render=render))
     for more, out, studies in ((), "results", None), (("a", "b", "--out", "x"), "x", ["a", "b"]):
         assert call("run", "--report-only", *more).stdout == f"wrote 1 file; open {Path(out) / 'index.html'}\n"
-        assert calls.pop() == (Path(out, "results.duckdb"), Path(out), studies)
+        render.assert_called_with(Path(out, "results.duckdb"), Path(out), studies)
 
 
 def test_expected_failures_are_one_sentence_on_stderr_and_a_bug_keeps_its_traceback(call, monkeypatch):
@@ -303,8 +282,6 @@ def test_init_writes_a_study_that_validates_and_markup_in_a_study_is_printed_as_
     for name in ("study", "quickstart"):
         assert call("init", name).stdout == f"wrote {name}.yaml\n"
         assert call("validate", f"{name}.yaml").exit_code == 0
-    result = call("init", "study.yaml")
-    assert result.exit_code == 2 and result.stderr.startswith("study.yaml exists already; choose another name")
     assert "instead: reporter init quickstart" in call("init", "quikstart").stdout
     Path("odd.yaml").write_text('study: s\nmodels: {m: gpt2}\n"[red]x[/red]\\e[31m\\n": 1\n')
     (line,) = call("validate", "odd.yaml").stderr.splitlines()
@@ -340,24 +317,21 @@ sandbox._Worker.ask = asked
 ENDLESS = "SELECT levenshtein(repeat('ab', 200000), repeat('ba', 200000))"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "script", "number", "code", "word"),
-    [
-        (["run", "good.yaml"], WAITS, signal.SIGTERM, 143, "terminated"),
-        (["sql", ENDLESS], ASKS, signal.SIGINT, 130, "interrupted"),
-    ],
-)
-def test_a_signal_ends_it_at_once_with_its_code_and_one_line(tmp_path, empty, arguments, script, number, code, word):
+def test_a_signal_ends_it_at_once_with_its_code_and_one_line(tmp_path, empty):
     (tmp_path / "good.yaml").write_text(GOOD)
     (tmp_path / "results").mkdir()
     shutil.copy(empty, tmp_path / "results")
-    with start(tmp_path, *arguments, script=f"{script}{MAIN}") as process:
-        assert process.stdout.readline() == "waiting\n"
-        time.sleep(1)
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=20)
-    line = f"{word}; finished work is saved; rerun the same command to resume\n"
-    assert (process.returncode, errors) == (code, line)
+    for arguments, script, number, code, word in (
+        (["run", "good.yaml"], WAITS, signal.SIGTERM, 143, "terminated"),
+        (["sql", ENDLESS], ASKS, signal.SIGINT, 130, "interrupted"),
+    ):
+        with start(tmp_path, *arguments, script=f"{script}{MAIN}") as process:
+            assert process.stdout.readline() == "waiting\n"
+            time.sleep(1)
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=20)
+        line = f"{word}; finished work is saved; rerun the same command to resume\n"
+        assert (process.returncode, errors) == (code, line)
 
 
 def test_the_schema_has_every_metric_and_a_reader_that_goes_away_is_no_reason_to_complain(call, tmp_path):

@@ -8,11 +8,8 @@ import warnings
 
 import pytest
 
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-    "--disable-dev-shm-usage", "--disable-component-update", "--no-first-run", "--hide-scrollbars",
-)  # fmt: skip
-
+FLAGS = "headless=new no-sandbox disable-gpu disable-background-networking disable-dev-shm-usage"
+FLAGS += " disable-component-update no-first-run hide-scrollbars"
 # what has a chart's place near the window has its chart, or says that there is nothing to draw
 DRAWN = """
 const near = [...document.querySelectorAll(".panel")].filter(panel => {
@@ -24,28 +21,30 @@ return near.every(panel => panel.querySelector("svg.marks, canvas, table, .void"
 PATIENCE = 120.0  # seconds; beside other work a loaded machine draws a long page slowly, and no test is about that
 
 
+def require(there, what):
+    """Skip a test where something is absent, or fail it if the machine must have everything."""
+    if not there:
+        (pytest.fail if os.environ.get("REPORTER_REQUIRE_BROWSER") == "1" else pytest.skip)(f"needs {what}")
+
+
 @pytest.fixture(scope="session")
-def chromium(tmp_path_factory):
-    """A driver, shared by all tests; each test opens its page anew."""
-    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (binary and driver):
-        give_up = pytest.fail if os.environ.get("REPORTER_REQUIRE_BROWSER") == "1" else pytest.skip
-        give_up("needs Debian's chromium and chromium-driver")
+def tab(tmp_path_factory):
+    """The browser, ready to open a page; shared by all tests, each of which opens its page anew."""
+    binary, driver, folder = shutil.which("chromium"), shutil.which("chromedriver"), tmp_path_factory.mktemp("browser")
+    require(binary and driver, "Debian's chromium and chromium-driver")
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
     options.binary_location = binary
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
+    for flag in (*FLAGS.split(), f"user-data-dir={folder / 'profile'}"):
+        options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    try:
-        yield browser
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)  # selenium leaves a pipe of the driver open
-            with contextlib.suppress(OSError):
-                browser.quit()
+    (folder / "blank.html").write_text("<!doctype html><title>blank</title>")
+    yield Tab(browser, (folder / "blank.html").as_uri())
+    # selenium leaves a pipe of the driver open
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning), contextlib.suppress(OSError):
+        browser.quit()
 
 
 class Tab:
@@ -138,17 +137,3 @@ class Tab:
         messages = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
         asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
         return [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
-
-
-@pytest.fixture(scope="session")
-def blank(tmp_path_factory):
-    """The address of a page of nothing."""
-    page = tmp_path_factory.mktemp("blank") / "blank.html"
-    page.write_text("<!doctype html><title>blank</title>")
-    return page.as_uri()
-
-
-@pytest.fixture
-def tab(chromium, blank):
-    """The browser, ready to open a page."""
-    return Tab(chromium, blank)

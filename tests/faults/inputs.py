@@ -10,7 +10,6 @@ means something in YAML. The suite has ten thousand of the short ones, which tog
 import random
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from reporter.runs.studies import offer
@@ -104,8 +103,8 @@ def wrong(text: str, path: Path, may: Offer) -> str:
 
 def main(how_many: int, first: int = 0, shipped: bool = True) -> int:
     """Check so many studies; return how many broke the promise."""
-    began, bad, may = time.perf_counter(), 0, offer()
-    own = [path.read_text("utf-8") for path in sorted((ROOT / "studies").rglob("*.yaml"))] if shipped else []
+    bad, may = 0, offer()
+    own = [path.read_text("utf-8") for path in sorted((ROOT / "studies").rglob("*.yaml")) if shipped]
     own = [text for text in own if len(text) < 5000]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "study.yaml"
@@ -118,8 +117,7 @@ def main(how_many: int, first: int = 0, shipped: bool = True) -> int:
             if problem := wrong(mutated(text, draw), path, may):
                 bad += 1
                 print(f"seed {seed}: {problem}")
-    took = time.perf_counter() - began
-    print(f"{how_many} studies in {took:.0f} s, {bad} bad")
+    print(f"{how_many} studies, {bad} bad")
     return bad
 
 

@@ -8,6 +8,7 @@ saves one that is unfinished, writes a range, merges ranges, commits, judges cla
 beginning, texts, training, pass, save, range, merge, commit, claims, report. All phases get as many kills.
 """
 
+import atexit
 import json
 import os
 import shutil
@@ -76,8 +77,6 @@ def watch(folder: Path, stop: int | None, log: Path | None) -> None:
         seen.append(f"{phase(event):9} {event} {path.removeprefix(str(folder))}")
         if len(seen) == stop:
             os.kill(own, signal.SIGKILL)
-        if log is not None and event == "reporter.transaction":
-            log.with_suffix(".part").write_text(json.dumps(seen))  # the last one is after all others
 
     from reporter.store import shape as file
 
@@ -93,8 +92,6 @@ def watch(folder: Path, stop: int | None, log: Path | None) -> None:
     file.transaction = transaction
     sys.addaudithook(heard)
     if log is not None:
-        import atexit
-
         atexit.register(lambda: log.write_text(json.dumps(seen)))
 
 
@@ -103,8 +100,7 @@ def moments(study: Path, folder: Path) -> list[str]:
     log = folder.parent / "moments.json"
     code, said = run(study, folder, lambda: watch(folder, None, log))
     assert code == 0, said
-    found: list[str] = json.loads(log.read_text())
-    return found
+    return list(json.loads(log.read_text()))
 
 
 def spread(known: list[str], how_many: int) -> list[int]:
@@ -151,21 +147,20 @@ def main(how_many: int) -> int:
     """Kill at so many moments, as many at once as there are cores; return how many were not mended."""
     preload()
     small_ranges()
-    bad, tell = 0, partial(print, flush=True)
+    bad = 0
     with scratch() as home:
-        study, first = write_study(home), home / "first"
+        study = write_study(home)
         # The pages' script is the same for all and takes seconds to join: kills in it are one of many.
-        known = moments(study, first)
-        expected = numbers(first)
-        phases = Counter(moment.split()[0] for moment in known)
-        tell(f"{len(known)} moments: " + ", ".join(f"{count} {name}" for name, count in phases.items()))
+        known = moments(study, home / "first")
+        expected = numbers(home / "first")
+        print(f"{len(known)} moments: {dict(Counter(moment.split()[0] for moment in known))}", flush=True)
         chosen = list(enumerate(spread(known, how_many)))
         # forks of this process, too, and none that ends them: what a run starts must be able to start more
         with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
             for mended, line in pool.map(partial(one, home, study, known, expected), chosen):
                 bad += not mended
-                tell(line)
-    tell(f"{how_many - bad} of {how_many} mended")
+                print(line, flush=True)
+    print(f"{how_many - bad} of {how_many} mended")
     return bad
 
 

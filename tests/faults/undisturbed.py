@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -101,8 +102,6 @@ def fork(arguments: list[str], said: Path, disturb: Callable[[], None] = lambda:
     except SystemExit as end:
         code = int(end.code or 0)
     except BaseException:
-        import traceback
-
         traceback.print_exc()
         code = 99
     atexit._run_exitfuncs()  # as at the end of a process that was not forked
@@ -128,8 +127,7 @@ def numbers(out: Path) -> dict[str, list[str]]:
         found = {}
         for (table,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall():
             cursor = connection.execute(f"FROM {table}")
-            names = [column[0] for column in cursor.description]
-            kept = [n for n, name in enumerate(names) if name not in OF_THE_MOMENT]
+            kept = [n for n, column in enumerate(cursor.description) if column[0] not in OF_THE_MOMENT]
             found[table] = sorted(" | ".join(_plain(row[n]) for n in kept) for row in cursor.fetchall())
     return found
 
