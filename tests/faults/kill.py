@@ -66,15 +66,10 @@ def watch(folder: Path, stop: int | None, log: Path | None) -> None:
     own = os.getpid()
 
     def heard(event: str, given: tuple[Any, ...]) -> None:
-        if event == "open":
-            if not isinstance(given[2], int) or not given[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-                return
-        elif event not in CHANGES:
+        writes = event == "open" and isinstance(given[2], int) and given[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if not (writes or event in CHANGES) or not str(given[0]).startswith(str(folder)) or os.getpid() != own:
             return
-        path = str(given[0])
-        if not path.startswith(str(folder)) or os.getpid() != own:
-            return
-        seen.append(f"{phase(event):9} {event} {path.removeprefix(str(folder))}")
+        seen.append(f"{phase(event):9} {event} {str(given[0]).removeprefix(str(folder))}")
         if len(seen) == stop:
             os.kill(own, signal.SIGKILL)
 
@@ -108,10 +103,10 @@ def spread(known: list[str], how_many: int) -> list[int]:
     by_phase: dict[str, list[int]] = {}
     for place, moment in enumerate(known, 1):
         by_phase.setdefault(moment.split()[0], []).append(place)
-    phases, found = list(by_phase.values()), []
+    found = []
     for number in range(how_many):
-        turn, places = number // len(phases), phases[number % len(phases)]
-        share = len(range(number % len(phases), how_many, len(phases)))
+        turn, at = divmod(number, len(by_phase))
+        places, share = [*by_phase.values()][at], len(range(at, how_many, len(by_phase)))
         found.append(places[int(len(places) * (turn + 0.5) / share)])
     return found
 
@@ -129,9 +124,9 @@ def one(
         chosen: which of the chosen moments it is, and its place among all.
     """
     number, place = chosen
-    first, out = home / "first", home / f"out{number}"
+    out = home / f"out{number}"
     if number:
-        shutil.copytree(first / "assets", out / "assets")
+        shutil.copytree(home / "first" / "assets", out / "assets")
     killed, _ = run(study, out, lambda: watch(out, place, None))
     # the report is written where it was what was killed, and now and then
     whole = number == 0 or known[place - 1].startswith("report ")

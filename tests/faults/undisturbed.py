@@ -124,16 +124,11 @@ def run(study: Path, out: Path, disturb: Callable[[], None] = lambda: None) -> t
 def numbers(out: Path) -> dict[str, list[str]]:
     """Return the rows of a results folder's database by table, as text, without what belongs to the moment."""
     with duckdb.connect(str(out / "results.duckdb"), read_only=True) as connection:
-        found = {}
-        for (table,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall():
-            cursor = connection.execute(f"FROM {table}")
-            kept = [n for n, column in enumerate(cursor.description) if column[0] not in OF_THE_MOMENT]
-            found[table] = sorted(" | ".join(_plain(row[n]) for n in kept) for row in cursor.fetchall())
-    return found
-
-
-def _plain(value: object) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)  # going on sums in another order
+        tables = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall()
+        frames = {table: connection.execute(f"FROM {table}").df() for (table,) in tables}
+    kept = {table: frame.drop(columns=OF_THE_MOMENT & set(frame.columns)) for table, frame in frames.items()}
+    # going on sums in another order, so floats have five digits
+    return {table: sorted(frame.to_csv(float_format="%.5g", index=False).splitlines()) for table, frame in kept.items()}
 
 
 def differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> list[str]:

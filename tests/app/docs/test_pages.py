@@ -4,11 +4,11 @@ A block marked ``yaml`` is a whole study, ``python`` and ``sql`` run beside the 
 otherwise (``yml``, ``py``) is a part of something.
 """
 
-import contextlib
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 import reporter
 from reporter.app.cli import app
@@ -48,19 +48,16 @@ def place(tmp_path_factory, bare_runs):
     folder = tmp_path_factory.mktemp("pages")
     (folder / "study.yaml").write_text(STUDY, "utf-8")
     other = STUDY.replace("study: small", "study: other").replace("steps: 0}", "steps: 2, checkpoints: [0, 2]}")
-    (folder / "other.yaml").write_text(other, "utf-8")
-    with contextlib.chdir(folder):
-        reporter.run("study.yaml")
-        with bare_runs():
-            reporter.run("other.yaml")
+    reporter.run(folder / "study.yaml", folder / "results")
+    with bare_runs():
+        reporter.run(yaml.safe_load(other), folder / "results")
     return folder
 
 
 def test_the_studies_are_valid(tmp_path):
     for page, text in everywhere("yaml"):
-        path = tmp_path / f"{page}.yaml"
-        path.write_text(text, "utf-8")
-        assert load_study(path, offer()).study.models, page
+        (tmp_path / f"{page}.yaml").write_text(text, "utf-8")
+        assert load_study(tmp_path / f"{page}.yaml", offer()).study.models
 
 
 def test_the_python_blocks_run(place, monkeypatch):

@@ -6,6 +6,7 @@ import warnings
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import altair
 import pytest
@@ -34,9 +35,7 @@ def results(tmp_path_factory, bare_runs):
 def wanted(results):
     """The numbers of one tag by step, as the database has them."""
     rows = results.layer_metrics.query("statistic == 'top_variance_share' and layer == 1 and view == 'words'")
-    found = dict(zip(rows["step"], rows["value"], strict=True))
-    assert sorted(found) == [0, 2]
-    return found
+    return rows.set_index("step")["value"].to_dict()
 
 
 def call(*arguments):
@@ -53,7 +52,7 @@ def write_for(tool, results):
 
 def test_scalars_are_main_statistics_and_one_for_each_tag_and_step(results, wanted):
     found = list(scalars("trained", Store(results.folder / "results.duckdb")))
-    assert {one.step: one.value for one in found if one.tag == TAG} == wanted
+    assert {one.step: one.value for one in found if one.tag == TAG} == wanted and sorted(wanted) == [0, 2]
     assert len({(one.run, one.step, one.tag) for one in found}) == len(found)
     assert not any("_floor" in one.tag for one in found)
     assert [step for step, _ in groupby(one.step for one in found)] == [0, 2], "trackers take steps in order"
@@ -94,19 +93,15 @@ def test_mergekit_copies_the_blocks_that_stay(tmp_path, monkeypatch):
     spec = "study: s\nmodels: {my.model: {hub: org/name}}\ncorpora: {c: {generate: grammar}}\nmetrics: [motion]\n"
     (tmp_path / "results.duckdb").touch()
     monkeypatch.setattr(Store, "records", lambda self, sql, values=(): [{"study": "s", "spec": spec}])
-    edits = (  # the blocks that are left out, or that come twice, and those of the merged model
+    row = {"model": "my.model", "item": "drop", "layers": 10, "edit": "edit"}
+    for given, twice, blocks in (  # the blocks that are left out, or that come twice, and those of the merged model
         ("3, 7–8", False, [1, 2, 4, 5, 6, 9, 10]),
         ("1–4, 6–9", False, [5, 10]),
         ("3–10", True, [*range(1, 11), *range(3, 11)]),
-    )
-    rows = [
-        {"model": "my.model", "item": "drop", "layers": 10, "edit": f"edit-{i}", "blocks": blocks, "twice": twice}
-        for i, (blocks, twice, _) in enumerate(edits)
-    ]
-    store = SimpleNamespace(records=lambda sql, values: rows, path=tmp_path / "results.duckdb")
-    mergekit("s", store, tmp_path)
-    for i, (*_, blocks) in enumerate(edits):
-        config = yaml.safe_load((tmp_path / f"my.model-drop-edit-{i}.yml").read_text("utf-8"))
+    ):
+        rows = [row | {"blocks": given, "twice": twice}]
+        mergekit("s", SimpleNamespace(records=Mock(return_value=rows), path=tmp_path / "results.duckdb"), tmp_path)
+        config = yaml.safe_load((tmp_path / "my.model-drop-edit.yml").read_text("utf-8"))
         assert config.keys() == {"slices", "merge_method"} and config["merge_method"] == "passthrough"
         sources = [source for part in config["slices"] for source in part["sources"]]
         assert all(source.keys() == {"model", "layer_range"} and source["model"] == "org/name" for source in sources)

@@ -1,7 +1,5 @@
 """Hidden states of one's own: what a run measures of a model is measured of its states, alone or in a study."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -14,7 +12,7 @@ from reporter.runs.planner import plan_study
 from reporter.runs.studies import study_of
 from reporter.texts.tokens import Shard, tokenise
 
-KEY = ["metric", "statistic", "view", "site", "layer"]
+KEY, NUMBERS = ["metric", "statistic", "view", "site", "layer"], ("value", "ci_low", "ci_high", "n", "depth")
 OWN = {
     "study": "own",
     "models": {"decoder": MODEL, "encoder": {"recipe": MODEL["recipe"] | {"architecture": "bert"}}},
@@ -61,13 +59,12 @@ def test_it_measures_what_a_run_measures(measured, name):
         validate="1:1",
     )
     assert len(both) == len(run) == len(found.layer_metrics) > 150
-    for number in ("value", "ci_low", "ci_high", "n", "depth"):
-        mine, theirs = both[number].astype(float), both[f"{number}_run"].astype(float)
-        # 16 bits may round a state the other way that differs in its last float32 digit. The published form of TwoNN
-        # keeps the pairs of all but equal states, whose tiny distance such a digit moves by much.
-        frail = both["statistic"] == "twonn_published"
-        np.testing.assert_allclose(mine[~frail], theirs[~frail], rtol=1e-3, atol=2e-5, err_msg=number)
-        np.testing.assert_allclose(mine[frail], theirs[frail], rtol=5e-3, err_msg=number)
+    # 16 bits may round a state the other way that differs in its last float32 digit. The published form of TwoNN keeps
+    # the pairs of all but equal states, whose tiny distance such a digit moves by much.
+    mine, theirs = (both[[f"{number}{end}" for number in NUMBERS]].to_numpy(float) for end in ("", "_run"))
+    frail = both["statistic"] == "twonn_published"
+    np.testing.assert_allclose(mine[~frail], theirs[~frail], rtol=1e-3, atol=2e-5)
+    np.testing.assert_allclose(mine[frail], theirs[frail], rtol=5e-3)
     assert (both["by_definition"] == both["by_definition_run"]).all()
     few = both["reason"].str.startswith("no interval with fewer than", na=False)
     assert both.loc[few, ["ci_low", "ci_high"]].isna().all(axis=None) and 0 < few.sum() < len(both) / 3
@@ -85,8 +82,7 @@ def test_what_cannot_be_measured_has_a_reason():
     assert set(found.loc[found["metric"] == "anisotropy", "layer"]) == {0, 1, 2}
     x = np.random.default_rng(0).standard_normal((2, 300, 4))
     found = reporter.measure(x, ["intrinsic_dimension"], texts=np.arange(300) // 3).layer_metrics
-    duplicates = found.loc[found["statistic"] == "duplicates", "value"]
-    assert len(duplicates) and (duplicates == 0).all(), "without token ids nothing is a duplicate"
+    assert set(found.query("statistic == 'duplicates'")["value"]) == {0}, "without token ids nothing is a duplicate"
     assert 3 < found.query("statistic == 'twonn' and layer == 1")["value"].item() < 5
 
 
@@ -119,9 +115,7 @@ def test_a_mistake_is_said():
 
 def test_any_array_of_the_same_numbers_measures_the_same(recwarn):
     x = np.random.default_rng(0).standard_normal((2, 40, 4)).astype("float32")
-    locked = x.copy()
-    locked.flags.writeable = False
-    whole = torch.from_numpy(x)
+    whole, locked = torch.from_numpy(x), np.broadcast_to(x, x.shape)
     forms = [locked, x.astype(">f8"), x.astype(np.longdouble), x[..., ::-1][..., ::-1], whole.to_sparse(), list(x)]
     forms.append(dict(enumerate(x)))
     asked = {"texts": np.arange(40) // 4, "seed": np.int64(3), "metrics": np.array(["anisotropy", "spectrum"])}
@@ -134,10 +128,10 @@ def test_any_array_of_the_same_numbers_measures_the_same(recwarn):
 def test_ids_of_a_database_and_names_are_texts_and_tokens_and_extreme_states_have_every_number():
     x = np.random.default_rng(0).standard_normal((2, 40, 4))
     texts, tokens = np.arange(40) // 4, np.arange(40) % 5
-    small = reporter.measure(x, ["anisotropy", "variance"], texts=texts, tokens=tokens).layer_metrics
-    for other in (tokens + 10**12, [f"t{token}" for token in tokens]):
-        large = reporter.measure(x, ["anisotropy", "variance"], texts=texts + 10**12, tokens=other).layer_metrics
-        assert small.drop(columns="reason").equals(large.drop(columns="reason"))
+    given = (texts, tokens), (texts + 10**12, tokens + 10**12), (texts + 10**12, [f"t{token}" for token in tokens])
+    found = (reporter.measure(x, ["anisotropy", "variance"], texts=a, tokens=b).layer_metrics for a, b in given)
+    small, *others = (frame.drop(columns="reason") for frame in found)
+    assert all(small.equals(other) for other in others)
     for scale in (1e-15, 1e15):
         found = reporter.measure(x * scale, ["linearity", "spectrum"], texts=texts).layer_metrics
         assert found["value"].notna().any() and (found["value"].notna() | found["reason"].notna()).all()
@@ -164,49 +158,36 @@ def study(measured, tmp_path_factory):
     }
 
 
-@pytest.fixture(scope="module")
-def results(measured, study, bare_runs):
+def test_its_numbers_are_those_of_the_model_until_its_file_changes(measured, study, bare_runs, tmp_path):
     with bare_runs():
-        return reporter.run(study, measured[0].folder, only=["given-encoder", "given-decoder", "decoder", "c"])
-
-
-def test_its_numbers_are_those_of_the_model_it_is_compared_and_claimed_of(measured, results):
+        results = reporter.run(study, measured[0].folder, only=["given-encoder", "given-decoder", "decoder", "c"])
     for name in ("encoder", "decoder"):
         model = measured[0].layer_metrics.query("model == @name and metric != 'loss'")
         found = results.layer_metrics.query(f"model == 'given-{name}' and metric in ('convergence', 'contextuality')")
         both = found.merge(model, on=KEY, suffixes=("", "_model"), validate="1:1")
         assert len(both) == len(found) > 60 and set(found["role"]) == {name}
-        for number in ("value", "ci_low", "ci_high", "n"):
-            mine, theirs = both[number].astype(float), both[f"{number}_model"].astype(float)
-            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+        mine, theirs = (both[[f"{number}{end}" for number in NUMBERS]].to_numpy(float) for end in ("", "_model"))
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
     of_base = "kind == 'base' and model_a == 'given-decoder' and statistic == 'similarity'"
     differences = results.differences.query(of_base)
     assert len(differences) and differences["value"].abs().max() < 1e-5
     pairs = results.layer_pairs.query("model_a == 'decoder' and model_b == 'given-decoder' and statistic == 'cka'")
     assert pairs.query("layer_a == layer_b")["value"].min() > 0.999
     assert set(results.claims["verdict"]) <= {"supported", "refuted", "inconclusive"}
-
-
-def test_what_needs_the_model_says_so_or_is_left_out(measured, study, results):
     reasons = results.cells.query("metric == 'loss' and model == 'given-decoder'")["reasons"].item()
-    assert "not the model" in reasons
+    assert "not the model" in reasons, "what needs the model says so, or is left out"
     cells = results.cells[results.cells["model"].str.startswith("given")]
     assert set(cells["corpus"]) == {"c"} and "groups" not in set(cells["metric"])
     assert not results.models["model"].str.contains(r"given.*\(shuffled\)").any()
     hints = plan_study(study_of(study), measured[0].folder).hints()
     assert "model given-encoder has saved states only, which leaves out corpus d, groups, shuffled" in hints
 
-
-def test_a_file_that_changed_is_measured_again(measured, study, results, tmp_path):
-    path = Path(study["models"]["given-decoder"]["states"]["c"])
-    content = load_file(path)
-    other = tmp_path / "other.safetensors"
+    content, other = load_file(study["models"]["given-decoder"]["states"]["c"]), tmp_path / "other.safetensors"
     save_file(content | {"layer/1": content["layer/1"] + 1}, other, metadata={"role": "decoder"})
     changed = study | {"models": study["models"] | {"given-decoder": {"states": {"c": str(other)}}}}
-    plan = plan_study(study_of(changed), measured[0].folder, only=["given-decoder", "c", "convergence"])
-    assert {cell.why for cell in plan.cells if not cell.compares} == {"weights changed"}
-    plan = plan_study(study_of(study), measured[0].folder, only=["given-decoder", "c", "convergence"])
-    assert {cell.state for cell in plan.cells if not cell.compares} == {"cached"}
+    for asked, state, why in ((changed, "run", "weights changed"), (study, "cached", "")):
+        plan = plan_study(study_of(asked), measured[0].folder, only=["given-decoder", "c", "convergence"])
+        assert {(cell.state, cell.why) for cell in plan.cells if not cell.compares} == {(state, why)}
 
 
 PROBLEMS = {  # of a file that lacks some tensors, that ends after other texts, that is none, or that is not there
