@@ -1,5 +1,7 @@
 """Small models of families with random weights, loaded once for all tests of a session, and what metrics see."""
 
+from functools import cache
+
 import pytest
 from oracles.families import build_family, loaded
 
@@ -9,15 +11,7 @@ from reporter.forward.observed import Observed
 @pytest.fixture(scope="session")
 def family_model(tmp_path_factory):
     """Return a function that loads a small random model of a family."""
-    models = {}
-
-    def get(name, **options):
-        key = f"{name} {options}"
-        if key not in models:
-            models[key] = loaded(build_family(name, tmp_path_factory.mktemp("family"), **options))
-        return models[key]
-
-    return get
+    return cache(lambda name, **options: loaded(build_family(name, tmp_path_factory.mktemp("family"), **options)))
 
 
 @pytest.fixture

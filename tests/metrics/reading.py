@@ -1,5 +1,7 @@
 """What a metric yields, checked for plain sanity and named shortly."""
 
+from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -44,10 +46,32 @@ def numbers(rows):
     return result
 
 
+def by_kind(rows):
+    """Return lists of rows by the table they belong to."""
+    found = defaultdict(list)
+    for row in rows:
+        found[type(row)].append(row)
+    return found
+
+
 def assert_within_bounds(statistic, row):
     low, high = statistic.bounds
     for x in (row.value, row.ci_low, row.ci_high):
         assert x is None or ((low is None or x >= low) and (high is None or x <= high)), row
+
+
+def assert_same(rows, others, rtol, atol, columns=("value", "ci_low", "ci_high")):
+    """Assert that numbers by a key are the same, with their counts and reasons."""
+    assert rows and {k: (r.n, r.reason) for k, r in rows.items()} == {k: (r.n, r.reason) for k, r in others.items()}
+    sides = ([[getattr(of[key], name) for name in columns] for key in rows] for of in (rows, others))
+    np.testing.assert_allclose(*(np.array(side, dtype=float) for side in sides), rtol, atol)
+
+
+def nudged(factor, block=1, **options):
+    """Return a made-up model with the weights of a block times a factor."""
+    model = FakeModel(**options)
+    model.weights[block] = model.weights[block] * np.float32(factor)
+    return model
 
 
 def computed(metric, seen, others=(), **options):
@@ -91,10 +115,8 @@ class Sides:
         if metric.name in PATHS:
             yield from PATHS[metric.name][0](reading, options)
         elif metric.name in MODEL_PATHS:
-            try:
+            with suppress(NoPath):
                 yield from MODEL_PATHS[metric.name](reading, options, self.subjects[0])
-            except NoPath:
-                return
         elif metric.name == "change":
             for other, ending in zip(others, ("", "_seed"), strict=False):
                 yield from by_map.change(reading, other, options, ending)
@@ -137,9 +159,6 @@ def named(metric, rows):
 
 class Turned(FakeModel):
     """With a final norm that turns states, so that the last block is not the final state."""
-
-    def __init__(self, **arguments):
-        super().__init__(final_width=16, **arguments)
 
     def close(self, x):
         """Scale each dimension by another factor, after the norm."""

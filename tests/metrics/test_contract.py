@@ -6,25 +6,25 @@ differences.
 """
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from metrics.reading import VIEWS, Sides, Turned, computed, numbers
+from metrics.reading import VIEWS, Sides, Turned, assert_same, assert_within_bounds, computed, nudged, numbers
 from oracles.again import FakeWords
 from oracles.fake_model import SMALL, FakeModel, FakeTexts, made_up_texts
 
 import reporter
 from reporter.app.verify import by_cloud, by_map, by_model, by_token
-from reporter.app.verify.by_token import text_rows
 from reporter.app.verify.reading import Place
 from reporter.app.verify.reading import key as hashed
 from reporter.forward.observed import KINDS
 from reporter.metrics._coverage import texts_needed
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import LayerErrors, PairValue, Value, catalogue
-from reporter.metrics.ranges import LOSSES
 
 TEXTS, LAYERS = 70, 4
 VARIANTS = {"encoder": {"special": False, "positions": False, "sinks": False}, "decoder": {}}
@@ -35,7 +35,7 @@ WITHOUT_PATH = {
     "contributions": {"attention_ratio", "attention_cosine", "feed_forward_ratio", "feed_forward_cosine"},
 }
 """Numbers that no path measures again here; the tests of these metrics have oracles for them."""
-THREE_LAYERS = {("motion", "curvature"), ("subspaces", "curvature")}
+THREE_LAYERS = {"motion.curvature", "subspaces.curvature"}
 """Numbers of two steps in a row, of which there is one fewer than steps."""
 NEVER_HERE = {"contributions": {"turn"}}
 """Numbers that no made-up model has; the tests of these metrics have cases with them."""
@@ -50,26 +50,22 @@ OWN_FLOOR = ("contributions.", "linearity.update", "information_imbalance.", "lo
 states decide."""
 
 
-@pytest.fixture(scope="module")
-def kept():
-    return {}
+KEPT = {}
 
 
 @pytest.fixture
-def measured(kept, observe):
+def measured(observe):
     """Return a made-up model of each variant, its base and its twin, and the rows of each metric under every view."""
     of_others = ("moments", "outputs", *catalogue()["change"].needs)
-    for variant in VARIANTS if not kept else ():
-        models = [FakeModel(role=variant, layers=LAYERS, **VARIANTS[variant]) for _ in range(3)]
-        for model, factor in zip(models, (1, 1.1, 1.2), strict=True):
-            model.weights[1] = model.weights[1] * np.float32(factor)
+    for variant, arguments in VARIANTS.items() if not KEPT else ():
+        models = [nudged(factor, role=variant, layers=LAYERS, **arguments) for factor in (1, 1.1, 1.2)]
         sides = Sides.of(observe, models, made_up_texts(TEXTS), (tuple(KINDS), of_others, of_others))
         sides.seen[0] = replace(sides.seen[0], memo={}, views=VIEWS)  # views share what they read, as in a run
-        kept[variant] = SimpleNamespace(sides=sides, rows={}, reading=sides.readings[0])
+        KEPT[variant] = SimpleNamespace(sides=sides, rows={}, reading=sides.readings[0])
         for name, metric in catalogue().items():
             of_views = {view: sides.compute(metric, view, **OPTIONS.get(name, {})) for view in VIEWS}
-            kept[variant].rows[name] = of_views
-    return kept
+            KEPT[variant].rows[name] = of_views
+    return KEPT
 
 
 @pytest.mark.parametrize("name", catalogue())
@@ -89,7 +85,9 @@ OTHER_OPTIONS += [("intrinsic_dimension", {"sample": 64, "discard": 0.3}), ("inf
 @pytest.mark.parametrize(("name", "options"), OTHER_OPTIONS, ids=str)
 def test_numbers_under_other_options_agree_with_an_independent_path(name, options, observe):
     metric = catalogue()[name]
-    sides = Sides.of(observe, [Turned(role="decoder")], made_up_texts(TEXTS), [("moments", *metric.needs)])
+    sides = Sides.of(
+        observe, [Turned(role="decoder", final_width=16)], made_up_texts(TEXTS), [("moments", *metric.needs)]
+    )
     rows = {view: sides.compute(metric, view, **options) for view in VIEWS}
     sides.agree(metric, rows, options, WITHOUT_PATH.get(name, ()))
 
@@ -116,9 +114,9 @@ def observations(name, view, of):
             names = ("top_variance_share_batch", "mean_cosine_centred", "mean_cosine_standardised")
             return dict.fromkeys(names, options.sample_size())
         case "contextuality":
-            types, several = by_token._occurrences(reading, mask, options.model_dump()), len(texts_of(2))
+            types = by_token._occurrences(reading, mask, options.model_dump())
             forms = dict.fromkeys(("explained_by_first_published", "explained_by_first_truncated"), varying(types))
-            return {"": len(types), "intra_text": several, "intra_text_adjusted": several, **forms}
+            return forms | {"": len(types)} | dict.fromkeys(("intra_text", "intra_text_adjusted"), len(texts_of(2)))
         case "convergence":
             often, rare = mask & reading.frequent, mask & ~reading.frequent
             sizes = {"similarity_frequent": int(often.sum()), "similarity_rare": int(rare.sum())}
@@ -129,15 +127,15 @@ def observations(name, view, of):
         case "information_imbalance":
             return {"": distinct(options.sample)(reading.path[1])}
         case "intrinsic_dimension":
-            states, size = distinct(options.sample_size()), options.sample
-            in_batches = lambda place: states(place) // size * size or states(place)  # noqa: E731
-            return {"": in_batches, "duplicates": options.sample_size()}
+            whole, size = options.sample_size(), options.sample
+            states = distinct(whole)
+            return {"": lambda place: states(place) // size * size or states(place), "duplicates": whole}
         case "journey":
             kinds = np.array([kind for text in reading.texts for kind in FakeWords(None, 0).kinds(text.ids)])
             words = {kind: int((mask & (kinds == kind)).sum()) for kind in ("function", "content")}
             return {f"{what}_{kind}": n for kind, n in words.items() for what in ("rank", "cosine")}
         case "layer_pairs":
-            return {"": len(text_rows(reading, view, options.texts))}
+            return {"": len(by_token.text_rows(reading, view, options.texts))}
         case "divergence" | "lens":
             before_own = np.append((np.diff(reading.text) == 0) & own[1:], False)
             return dict.fromkeys(("next", "next_rms", "loss"), int((mask & before_own).sum()) if reading.causal else 0)
@@ -153,8 +151,6 @@ def observations(name, view, of):
             ratios = {"sink_norm_ratio": int(sinks[compared].sum()), "first_norm_ratio": int(starts[compared].sum())}
             inside = own & ~reading.kinds.first & (reading.kinds.weight <= min(by_cloud.DOMINANCES))
             return ratios | {"sink_share": int((mask & own).sum()), "sink_sensitivity": int(inside.sum())}
-        case "ranges":
-            return dict.fromkeys(LOSSES, int(mask.sum()))
         case "token_path":
 
             def turning(place):
@@ -162,8 +158,7 @@ def observations(name, view, of):
 
             return {"curvature": turning, "straightening": turning(reading.path[0])}
         case "variance":
-            kept = [token for token, count in reading.type_counts.items() if count >= 5]
-            sizes = [int((mask & own & (reading.ids == token)).sum()) for token in kept]
+            sizes = [int((mask & own & (reading.ids == i)).sum()) for i, n in reading.type_counts.items() if n >= 5]
             return {"": sum(sizes), "tradeoff": sum(size > 1 for size in sizes), "coverage": int(mask.sum())}
     return {}
 
@@ -192,9 +187,7 @@ def test_what_is_yielded_is_what_is_declared(name, measured):
             assert {name for name, *_ in values} == floors | {s.name for s in metric.statistics if not s.of_two}
             for (full, *where), row in values.items():
                 statistic = metric.statistic(full.removesuffix("_floor"))
-                low, high = statistic.bounds
-                for x in (row.value, row.ci_low, row.ci_high):
-                    assert x is None or ((low is None or x >= low) and (high is None or x <= high)), row
+                assert_within_bounds(statistic, row)
                 if full.endswith("_floor"):
                     assert row.value is not None and row.ci_low is None, row
                     assert values[statistic.name, *where].value is not None, row
@@ -202,10 +195,9 @@ def test_what_is_yielded_is_what_is_declared(name, measured):
                     with_interval.add(full)
             for statistic in metric.statistics:
                 if statistic.per != "pair":
-                    expected = list(layers[statistic.per])[: -1 if (name, statistic.name) in THREE_LAYERS else None]
+                    expected = list(layers[statistic.per])[: -1 if f"{name}.{statistic.name}" in THREE_LAYERS else None]
                     assert [layer for full, _, layer, _ in values if full == statistic.name] == expected
-    declared = {statistic.name for statistic in metric.statistics if statistic.interval}
-    assert with_interval == declared - NEVER_HERE.get(name, set())
+    assert with_interval == {s.name for s in metric.statistics if s.interval} - NEVER_HERE.get(name, set())
 
 
 @pytest.mark.parametrize("name", catalogue())
@@ -215,41 +207,32 @@ def test_a_metric_reads_what_it_needs_and_shares_without_harm(name, measured):
     seen, *others = (replace(side, view=view, memo={}, views=()) for side in of.sides.seen)
     seen = replace(seen, observables={kind: seen.observables[kind] for kind in metric.needs})
     alone = numbers(computed(metric, seen, others, **OPTIONS.get(name, {})))
-    beside = numbers(of.rows[name][view])
-    assert alone and alone.keys() == beside.keys()
-    for key, row in alone.items():
-        assert (row.n, row.reason) == (beside[key].n, beside[key].reason)
-        # Where arrays lie in memory decides the last bits of a product.
-        assert row.value == (None if row.value is None else pytest.approx(beside[key].value, rel=1e-7, abs=1e-10))
+    # Where arrays lie in memory decides the last bits of a product.
+    assert_same(alone, numbers(of.rows[name][view]), 1e-7, 1e-10, ["value"])
 
 
 def test_parts_of_a_corpus_merge_in_any_order(observe, values):
     model, texts, merged = FakeModel(role="decoder", layers=2), made_up_texts(60), []
     how = {"batch_tokens": 100, "shard_characters": 400}
-    for order in ((0, 1, 2), (2, 0, 1)):
-        parts = [observe(model, texts, first_shard=at, shards=2 if at < 4 else None, **how)[0] for at in (0, 2, 4)]
-        first, *rest = (parts[place] for place in order)
+    for order in ((0, 2, 4), (4, 0, 2)):
+        first, *rest = (observe(model, texts, first_shard=at, shards=2 if at < 4 else None, **how)[0] for at in order)
         for part in rest:
             for kind, observable in first.items():
                 observable.merge(part[kind])
         merged.append(values(model, first, 60))
-    assert merged[0].keys() == merged[1].keys()
-    for key, value in merged[0].items():
-        other = merged[1][key]
-        assert (value.n, value.reason) == (other.n, other.reason), key
-        for part in ("value", "ci_low", "ci_high"):
-            x, y = getattr(value, part), getattr(other, part)
-            assert x == (None if y is None else pytest.approx(y, rel=1e-9, abs=1e-9)), key
+    assert_same(*merged, 1e-9, 1e-9)
 
 
 def test_the_seed_changes_samples_and_intervals_but_no_exact_number(observe, values):
-    options, found, metrics = {"intrinsic_dimension": {"sample": 100}}, [], ["intrinsic_dimension", "motion"]
+    metrics, of = ["intrinsic_dimension", "motion"], {"intrinsic_dimension": {"sample": 100}}
     names = ("moments", "gram", *(need for name in metrics for need in catalogue()[name].needs))
-    for seed in (0, 0, 1):
+
+    def drawn(seed):
         observables, _ = observe(FakeModel(), made_up_texts(80), seed=seed, sample=100, names=names)
-        found.append(values(FakeModel(), observables, 80, metrics=metrics, seed=seed, **options))
-    first, same, other = found
-    assert first == same
+        return values(FakeModel(), observables, 80, metrics=metrics, seed=seed, **of)
+
+    first, other = drawn(0), drawn(1)
+    assert first == drawn(0)
     assert first["motion.norm", 1].value == other["motion.norm", 1].value
     assert first["motion.norm", 1].ci_low != other["motion.norm", 1].ci_low
     assert first["intrinsic_dimension.twonn", 2].value != other["intrinsic_dimension.twonn", 2].value
@@ -262,10 +245,10 @@ def test_intervals_shrink_with_the_number_of_texts(see):
         for name, metric in catalogue().items():
             for row in numbers(computed(metric, sides[0], sides[1:], **SMALL.get(name, {}))).values():
                 if row.ci_low is not None:
-                    of = widths.setdefault(f"{name}.{row.statistic}", {})
-                    of.setdefault(count, []).append(row.ci_high - row.ci_low)
-    wider = {full for full, of in widths.items() if 40 in of and np.mean(of[160]) >= np.mean(of[40])}
-    assert len(widths) > 90 and wider <= NO_NARROWER
+                    widths.setdefault((f"{name}.{row.statistic}", count), []).append(row.ci_high - row.ci_low)
+    shown = {count: {full for full, of in widths if of == count} for count in (40, 160)}
+    wider = {full for full in shown[40] if np.mean(widths[full, 160]) >= np.mean(widths[full, 40])}
+    assert len(shown[160]) > 90 and wider <= NO_NARROWER
 
 
 def test_no_interval_is_shown_of_fewer_texts_than_its_coverage_needs():
@@ -275,23 +258,21 @@ def test_no_interval_is_shown_of_fewer_texts_than_its_coverage_needs():
         texts = np.repeat(np.arange(count), 16)
         states = rng.normal(size=(3, len(texts), 8)) + rng.normal(size=(3, count, 8))[:, texts]
         output = reporter.measure(states.astype(np.float32), names, texts=texts, tokens=rng.integers(0, 20, len(texts)))
-        few, enough = [], []
-        for row in (*output.layer_metrics.itertuples(), *output.layer_pairs.itertuples()):
-            (few if texts_needed(f"{row.metric}.{row.statistic}") > count else enough).append(row)
-        assert len(few) > 30 and np.isnan([row.ci_low for row in few]).all()
-        assert all(getattr(row, "reason", "a pair has no column for it") for row in few)
-        assert count == 8 or sum(np.isfinite([row.ci_low for row in enough])) > 50
+        rows = pd.concat([output.layer_metrics, output.layer_pairs.assign(reason="it has no column")])
+        few = (rows["metric"] + "." + rows["statistic"]).map(texts_needed) > count
+        assert few.sum() > 30 and rows.loc[few, "ci_low"].isna().all() and rows.loc[few, "reason"].str.len().all()
+        assert count == 8 or rows.loc[~few, "ci_low"].notna().sum() > 50
 
 
 def test_every_statistic_is_explained():
     metrics = catalogue().values()
     assert all(field.description for metric in metrics for field in metric.options.model_fields.values())
-    assert all(of.title and of.summary and of.cost for of in (*metrics, *analyses().values()))
-    for statistic in (statistic for analysis in analyses().values() for statistic in analysis.statistics):
-        assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
-        assert "Chance level: " in statistic.definition or not statistic.floor, statistic.name
+    for of in (*metrics, *analyses().values()):
+        assert of.title and of.summary and of.cost
+        for statistic in of.statistics:
+            assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
+            assert of in metrics or "Chance level: " in statistic.definition or not statistic.floor, statistic.name
     for statistic in (statistic for metric in metrics for statistic in metric.statistics):
-        assert statistic.title and len(statistic.definition) > 10 and statistic.works, statistic.name
         assert "," not in statistic.title, "a title stands in lists"
         assert all(source.key and len(source.citation) > len(source.key) for source in statistic.works)
         sentence = statistic.plainly
@@ -300,12 +281,8 @@ def test_every_statistic_is_explained():
 
 
 def test_isotropic_states_read_their_floors(observe, values):
-    generator, checked = torch.Generator().manual_seed(0), 0
-
-    def noise(states):
-        return [torch.randn(x.shape, generator=generator) for x in states]
-
-    observables, _ = observe(FakeModel(change=noise), made_up_texts(150))
+    draw, checked = partial(torch.randn, generator=torch.Generator().manual_seed(0)), 0
+    observables, _ = observe(FakeModel(change=lambda states: [draw(x.shape) for x in states]), made_up_texts(150))
     found = values(FakeModel(), observables, 150)
     for (name, layer), floor in found.items():
         number = name.removesuffix("_floor")

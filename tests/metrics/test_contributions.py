@@ -26,20 +26,15 @@ TEXTS = FakeTexts(dict.fromkeys(" ".join(RNG.choice(WORDS, n)) for n in RNG.inte
 @pytest.mark.parametrize("name", NAMES)
 def test_the_published_formula(name, family_model, observe, values):
     model = family_model(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         own = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(model.checkpoint.path).eval()
     own = own.get_encoder() if own.config.is_encoder_decoder else own
     observables, _ = observe(model, TEXTS, names=("moments", "contributions"), batch_tokens=60)
     found = values(model, observables, len(TEXTS), "all", ["contributions"])
-    expected = {}
-    for text in TEXTS:
-        ids = torch.tensor([model.tokenizer(text)["input_ids"]])
-        for key, numbers in contributions(name, own, ids).items():
-            expected.setdefault(key, []).append(numbers)
-    assert len(expected) == 5 * model.anatomy.layers
-    for (quantity, block), parts in expected.items():
-        tokens = np.concatenate(parts)
+    each = [contributions(name, own, torch.tensor([model.tokenizer(text)["input_ids"]])) for text in TEXTS]
+    assert len(each[0]) == 5 * model.anatomy.layers
+    for quantity, block in each[0]:
+        tokens = np.concatenate([of[quantity, block] for of in each])
         value = found[f"contributions.{quantity}", block]
         assert value.n == len(tokens)
         assert value.value == pytest.approx(tokens.mean(), rel=2e-4, abs=1e-5), (quantity, block)
@@ -51,16 +46,15 @@ def test_products_in_bf16_do_not_round_what_is_compared():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = share(added, stream)
     assert torch.equal(found, share(added, stream))
-    a, x = added.double(), stream.double()
-    assert torch.allclose(found[:, 1].double(), torch.cosine_similarity(a, x, dim=1), rtol=0, atol=1e-7)
+    expected = torch.cosine_similarity(added.double(), stream.double(), dim=1)
+    torch.testing.assert_close(found[:, 1].double(), expected, rtol=0, atol=1e-7)
 
 
 def test_a_model_whose_sublayers_were_not_found_says_so(family_model, observe, values):
     model = replace(family_model("llama"), feed_forward=Sublayer("none", problem="it was not found"))
     assert _unfed(model) == {"contributions": "it was not found"}
     observables, _ = observe(model, TEXTS, names=("moments",))
-    # As a pass leaves it that could not feed it.
-    observables["contributions"] = Contributions(observables["moments"].layout, 0)
+    observables["contributions"] = Contributions(observables["moments"].layout, 0)  # of a pass that could not feed it
     found = values(model, observables, len(TEXTS), "all", ["contributions"])
     assert len(found) == len(STATISTICS[:-1]) * 3 + 1
     assert all(one.value is None and one.reason for one in found.values())
@@ -68,8 +62,8 @@ def test_a_model_whose_sublayers_were_not_found_says_so(family_model, observe, v
 
 def last_turn(*means, spread=0.0):
     """Return the last turn of a profile whose replicates move by ``spread`` times a normal number."""
-    rng = np.random.default_rng(0)
-    profile = [Average(mean, 50, mean + spread * rng.standard_normal(1000)) for mean in means]
+    noise = spread * np.random.default_rng(0).standard_normal((len(means), 1000))
+    profile = [Average(mean, 50, mean + of) for mean, of in zip(means, noise, strict=True)]
     return layer_with_interval("turn", profile, _last_turn, 20, "absent", "no turn")
 
 
@@ -78,8 +72,8 @@ def test_the_last_turn_is_the_block_after_the_last_one_below_zero_and_its_interv
         ((-0.2, 0.1, -0.1, 0.3), 4), ((-0.2, 0.0, 0.1), 2), ((0.1, 0.2), None), ((-0.1, -0.2), None), ((-0.1,), None),
     ):  # fmt: skip
         value = last_turn(*cosines)
-        assert (value.value, value.reason) == (block, "" if block else "no turn")
-        assert (value.ci_low, value.ci_high) == (block, block)
+        found = (value.value, value.ci_low, value.ci_high, value.reason)
+        assert found == (block, block, block, "" if block else "no turn")
     value = last_turn(-0.2, -0.1, 0.02, 0.3, spread=0.02)
     assert (value.value, value.ci_low, value.ci_high) == (3, 3, 4)
     value = last_turn(-0.02, 0.1, 0.3, spread=0.02)  # one resample in six has no layer below 0

@@ -1,10 +1,14 @@
-"""What a declaration refuses and analyses declare; test_contract.py holds metrics to what they declare."""
+"""What a declaration refuses, analyses declare and another package adds; test_contract.py has what metrics declare."""
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+import reporter
+from reporter.app.cli import app
 from reporter.core.errors import ReporterError
 from reporter.metrics.analysis import analyses
-from reporter.metrics.base import Statistic, catalogue, metric
+from reporter.metrics.base import METRICS, Statistic, catalogue, metric
 from reporter.metrics.pairs import PairsFile
 from reporter.metrics.probes import WordsProbe
 
@@ -44,3 +48,47 @@ def test_a_wrong_file_is_named(tmp_path, name, text, message):
     with pytest.raises(ReporterError) as caught:
         analyses()[name].resolve(spec, tmp_path)
     assert message in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+METRIC = """
+from reporter.metrics.base import Source, Statistic, Value, metric
+
+TOKENS = Statistic("tokens", "tokens", "n of the tokens", (Source("Nobody 2026", "Nobody 2026"),))
+
+@metric(name="foreign", title="A", summary="Tokens.", statistics=(TOKENS,), needs=("moments",), cost="nothing")
+def foreign(seen, options):
+    for place in seen.places:
+        yield Value("tokens", place, float(seen.moments(place).n), seen.tokens)
+"""
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """Return a function that calls the program beside an installed package with a module of metrics."""
+    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+    monkeypatch.setattr(METRICS, "_offered", False)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    (tmp_path / "theirs-1.0.dist-info").mkdir()
+    (tmp_path / "theirs-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+
+    def run(module, source, *arguments):
+        (tmp_path / f"{module}.py").write_text(source)
+        entry = f"[reporter.metrics]\nforeign = {module}\n"
+        (tmp_path / "theirs-1.0.dist-info/entry_points.txt").write_text(entry)
+        return CliRunner().invoke(app, ["metrics", *arguments])
+
+    return run
+
+
+def test_a_metric_of_another_package_is_explained_and_computed(call):
+    result = call("their_metrics", METRIC, "foreign")
+    assert result.exit_code == 0 and "n of the tokens" in result.stdout and "Nobody 2026" in result.stdout
+    found = reporter.measure(np.ones((3, 20, 4), np.float32), ["foreign"])
+    assert found.layer_metrics["value"].tolist() == [20, 20, 20]
+
+
+def test_a_package_that_breaks_is_named(call):
+    result = call("their_broken_metrics", "import there_is_no_such_module")
+    assert result.exit_code not in (0, None) and "Traceback" not in result.stderr
+    assert "their_broken_metrics" in result.stderr and "there_is_no_such_module" in result.stderr

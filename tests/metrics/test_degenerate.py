@@ -1,7 +1,11 @@
 """Input that means nothing gives None with a reason: never an exception, never NaN, never a made-up number.
 
-``numbers`` asserts of every number that it is finite, or None with a reason.
+``numbers`` asserts of every number that it is finite, or None with a reason. Values that a definition fixes have no
+interval and take no part in means; nothing else is marked as one.
 """
+
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +14,8 @@ from metrics.reading import ANY, VIEWS, computed, named
 from oracles.fake_model import FIRST_WORD, SMALL, WORDS, FakeModel, FakeTexts, made_up_texts
 
 import reporter
-from reporter.metrics.base import catalogue
+from reporter.metrics.base import Statistic, Value, catalogue, settled
+from reporter.models.places import Place
 
 IN_THE_MODELS_UNITS = {"motion.norm", "motion.step_length", "outliers.largest", "outliers.massive"}
 IN_THE_MODELS_UNITS |= {f"variance.{of}" for of in ("total", "within", "between", "norm_of_mean", "mean_square_norm")}
@@ -37,11 +42,6 @@ def bare(**arguments):
 def made_of(*layers):
     """Return a change that makes each layer of an earlier one, times a factor: (layer, factor)."""
     return lambda states: [factor * states[layer] for layer, factor in layers]
-
-
-def rounded(states):
-    """Return states that are all equal but for what float32 leaves of them."""
-    return [1 + 1e-7 * torch.rand_like(x) for x in states]
 
 
 def all_as_far(states):
@@ -87,7 +87,10 @@ CASES = {
     "one block": (FakeModel(layers=1), TEXTS),
     "one dimension": (FakeModel(role="decoder", layers=2, width=1), TEXTS),
     "all states equal": (FakeModel(change=lambda states: [0 * x - 3.7 for x in states]), TEXTS),
-    "all states equal but for rounding": (FakeModel(change=rounded), TEXTS),
+    "all states equal but for rounding": (
+        FakeModel(change=lambda s: [1 + 1e-7 * torch.rand_like(x) for x in s]),
+        TEXTS,
+    ),
     "the first and the last layer zero": (FakeModel(change=made_of((0, 0), (1, 1), (2, 1), (3, 0))), TEXTS),
     "a layer zero": (FakeModel(change=made_of((0, 1), (1, 0), (2, 1), (3, 1))), TEXTS),
     "a block that passes its input on": (FakeModel(change=made_of((0, 1), (1, 1), (1, 1), (3, 1))), TEXTS),
@@ -137,14 +140,14 @@ def test_what_has_no_number_says_why(measured, name):
     few = len(" ".join(texts).split()) < 4
     for view in VIEWS if few else VIEWS[:1]:
         found = measured(model, FakeTexts(texts), view)
-        assert not [name for name, value in expected.items() if value is ABSENT and name in found]
         for name, value in expected.items():
-            if value is None or isinstance(value, str):
-                assert found[name].value is None and (value or "") in found[name].reason, (view, name)
-            elif value is ANY:
-                assert found[name].value is not None, (view, name)
-            elif value is not ABSENT:
-                assert found[name].value == pytest.approx(value, abs=1e-4), (view, name)
+            row = found.get(name)
+            if value is ABSENT:
+                assert row is None, (view, name)
+            elif value is None or isinstance(value, str):
+                assert row.value is None and (value or "") in row.reason, (view, name)
+            else:
+                assert row.value is not None and value in (ANY, pytest.approx(row.value, abs=1e-4)), (view, name)
 
 
 def test_few_texts_have_no_interval(measured):
@@ -206,7 +209,7 @@ def test_a_dead_dimension_is_no_direction():
     assert beside.to_dict() == pytest.approx(alone.to_dict(), rel=1e-3)
 
 
-@pytest.mark.parametrize(("texts", "known"), [(5, set()), (12, {"in sample"}), (40, {"in sample", "held out"})])
+@pytest.mark.parametrize(("texts", "known"), [(5, ()), (12, ("in sample",)), (40, ("in sample", "held out"))])
 @pytest.mark.usefixtures("every_interval")
 def test_a_map_of_few_tokens_has_no_interval_and_says_why(texts, known):
     """Ten tokens a text in eight dimensions: intervals take eight tokens to a dimension, held out in either half."""
@@ -218,3 +221,103 @@ def test_a_map_of_few_tokens_has_no_interval_and_says_why(texts, known):
         expected = ("held out" if row.statistic.endswith("heldout") else "in sample") in known
         assert np.isfinite([row.ci_low, row.ci_high]).all() == expected
         assert ("8 dimensions; the minimum is 64 tokens" in str(row.reason)) != expected
+
+
+COUNT, LENGTH, WIDTH, VOCABULARY = 40, 12, 16, 30
+RNG = np.random.default_rng(0)
+TOKENS = RNG.zipf(1.3, COUNT * LENGTH) % VOCABULARY
+OF_TEXT = np.repeat(np.arange(COUNT), LENGTH)
+LOOKED_UP = RNG.normal(size=(VOCABULARY, WIDTH))[TOKENS]
+CONSTANT = np.ones((COUNT * LENGTH, 1)) * RNG.normal(size=WIDTH)
+LATER = LOOKED_UP + np.cumsum(RNG.normal(size=(3, COUNT * LENGTH, WIDTH)), axis=0) / 2
+POSITIONS = np.tile(RNG.normal(size=(LENGTH, WIDTH)), (COUNT, 1)) / 2
+
+
+def nearly(states):
+    return states * (1 + 1e-7 * np.random.default_rng(1).normal(size=states.shape))
+
+
+def layer_metrics(*states, metrics="all"):
+    found = reporter.measure(np.stack(states).astype(np.float32), metrics, texts=OF_TEXT, tokens=TOKENS, role="decoder")
+    return found.layer_metrics.set_index(["metric", "statistic", "layer"])
+
+
+UNSTABLE = {"linearity_heldout", "update_linearity_heldout", "to_last_heldout"}  # an R² without a lower bound
+
+
+ROUNDING = {
+    "types, and blocks that do nothing": (nearly(LOOKED_UP), LATER[0], nearly(LATER[0]), LATER[1]),
+    "zero and constant": (0 * CONSTANT, LATER[0], nearly(CONSTANT), LATER[1]),
+    "only types": (LOOKED_UP,) * 3,
+}
+
+
+@pytest.mark.parametrize("states", ROUNDING.values(), ids=ROUNDING)
+def test_no_interval_speaks_of_rounding(states):
+    """At a bound up to rounding an interval is no wider than rounding; nowhere does it take the whole range."""
+    bounds = {f"{m.name}.{s.name}": s.bounds for m in catalogue().values() for s in m.statistics}
+    names = [name for name, metric in catalogue().items() if not metric.compares_only]
+    numbers = layer_metrics(*states, metrics=[{name: SMALL.get(name, {})} for name in names])
+    known = numbers.dropna(subset=["value", "ci_low"])
+    assert len(known) > 30
+    for (metric, statistic, _), row in known.iterrows():
+        low, high = bounds.get(f"{metric}.{statistic}", (None, None))
+        width = row.ci_high - row.ci_low
+        assert np.isfinite(width) and width >= 0 and row.ci_low - 1e-9 <= row.value <= row.ci_high + 1e-9, row
+        if None not in (low, high) and statistic not in UNSTABLE:
+            at_bound = min(row.value - low, high - row.value) < 1e-6
+            assert width < (1e-4 if at_bound else 0.9 * (high - low)), row
+
+
+@pytest.mark.parametrize("first", [LOOKED_UP, nearly(LOOKED_UP), 1e-4 * LOOKED_UP], ids=["equal", "rounded", "small"])
+@pytest.mark.usefixtures("every_interval")
+def test_looked_up_states_have_no_variance_within_types(first):
+    numbers = layer_metrics(first, *LATER, metrics=["variance", "contextuality"])
+    for name, value in {"within": 0.0, "within_share": 0.0, "between_share": 1.0}.items():
+        row = numbers.loc["variance", name, 0]
+        assert row.value == value and np.isnan(row.ci_low) and row.by_definition and "definition" in row.reason, name
+    assert numbers.loc["contextuality", "self_similarity", 0]["by_definition"]
+    # What is left of the adjusted form is the mean cosine, whose error is its own.
+    adjusted = numbers.loc["contextuality", "self_similarity_adjusted", 0]
+    assert not adjusted["by_definition"] and 0.001 < adjusted["ci_high"] - adjusted["ci_low"] < 0.2
+    assert not numbers.query("layer > 0")["by_definition"].any()
+
+
+def test_added_positions_leave_layer_0_free():
+    """Also where embeddings and so variances are tiny in the units of the states."""
+    for scale in (1, 1e-5):
+        numbers = layer_metrics(scale * (LOOKED_UP + POSITIONS), *LATER, metrics=["variance"])
+        assert not numbers["by_definition"].any()
+        share = numbers.loc["variance", "within_share", 0]
+        assert 0 < share.ci_low < share.value < share.ci_high < 0.9
+
+
+def test_only_a_declared_end_with_the_declared_value_is_fixed():
+    similarity = Statistic("s", "s", "d", (), fixed=(("last", 1.0),), bounds=(-1, 1))
+    kl = Statistic("k", "k", "d", (), fixed=(("last", 0.0),), bounds=(0, None))
+
+    def fixed(statistic, value, layer, site="block"):
+        found = settled(statistic, Value(statistic.name, Place(site, layer), value, 9, value, value), 4)
+        assert bool(found.by_definition) == (found.ci_low is None) == bool(found.reason)
+        return bool(found.by_definition)
+
+    measured = Value("s", Place("block", 4), 1.0, 9, 1.0, 1.0, by_definition=False)
+    assert settled(similarity, measured, 4) is measured
+    assert fixed(similarity, 1 - 1e-7, 4) and not fixed(similarity, 1.0, 3) and not fixed(similarity, 0.999, 4)
+    assert not fixed(similarity, 1.0, 4, "final")
+    assert fixed(kl, 0.0, 4) and not fixed(kl, 1e-9, 4)  # in nats that may be all there is
+    step = Statistic("v", "v", "d", (), per="step", fixed=(("last", 0.0),), bounds=(0, 1))
+    assert fixed(step, 0.0, 3) and not fixed(step, 0.0, 2)
+
+
+def test_a_rank_of_0_is_fixed_only_where_the_state_is_the_vector():
+    metric, place = catalogue()["journey"], Place("embedding", 0)
+
+    def average(cosine, observable, statistic, place):
+        value = cosine if statistic.startswith("cosine") else 0.0
+        return SimpleNamespace(value=value, n=9, replicates=np.full(50, value))
+
+    for cosine, fixed in ((1.0, True), (0.8, False)):  # looked up, and positions added
+        seen = SimpleNamespace(average=partial(average, cosine), places=[place], texts=9, width=lambda place: 3)
+        found = [settled(metric.statistic(one.statistic), one, 4) for one in metric.compute(seen, metric.options())]
+        assert [(bool(one.by_definition), one.ci_low is None) for one in found] == [(fixed, fixed)] * 4

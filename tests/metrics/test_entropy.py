@@ -1,5 +1,7 @@
 """Entropy of a bounded number of texts: its interval, its floor, and on an accelerator."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import torch
@@ -28,15 +30,14 @@ def test_intervals_are_the_bootstrap_of_the_texts(observe, values):
     observables, _ = observe(model, texts, names=("moments", "text_entropy"))
     tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True).view("words")
     found = values(model, observables, 60, "words", ["entropy"])
-    rows = {text: np.flatnonzero(tokens.texts == text) for text in range(60)}
-    rows = {text: at for text, at in rows.items() if len(at) > 2}
-    distinct = originals(texts)[list(rows)]
+    long = np.flatnonzero(np.bincount(tokens.texts, minlength=60) > 2)
+    distinct = originals(texts)[long]
     weights = poisson_weights(distinct, 0).astype(float).T
     for layer in range(4):
-        values_of = np.array([_entropies(tokens.states[layer][at])[0] for at in rows.values()])
-        low, high = expanded(weights @ values_of / weights.sum(axis=1), len(np.unique(distinct)))
+        each = np.array([_entropies(tokens.states[layer][tokens.texts == text])[0] for text in long])
+        expected = expanded(weights @ each / weights.sum(axis=1), len(np.unique(distinct)))
         value = found["entropy.prompt", layer]
-        assert (value.ci_low, value.ci_high) == pytest.approx((low, high), rel=1e-4)
+        assert (value.ci_low, value.ci_high) == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize(("n", "d"), [(3, 1), (3, 50), (12, 5), (40, 64)])
@@ -52,24 +53,22 @@ def test_the_floor_is_the_entropy_of_gaussian_states(n, d):
 
 
 def test_only_the_views_that_are_read_are_measured(observe):
-    observables, _ = observe(FakeModel(), made_up_texts(50), names=("text_entropy",))
-    every = observables["text_entropy"]
-    setting = Setting(every.layout, 0, 50, 100_000, views=("words", "no-sinks"))
-    observables, _ = observe(FakeModel(), made_up_texts(50), observables={"text_entropy": TextEntropy.empty(setting)})
-    few = observables["text_entropy"]
+    texts = made_up_texts(50)
+    every = observe(FakeModel(), texts, names=("text_entropy",))[0]["text_entropy"]
+    few = TextEntropy.empty(Setting(every.layout, 0, 50, 100_000, views=("words", "no-sinks")))
+    observe(FakeModel(), texts, observables={"text_entropy": few})
     np.testing.assert_array_equal(few.lengths, every.lengths[:, [0, 2]])
     np.testing.assert_allclose(few.entropies, every.entropies[:, :, [0, 2]], rtol=1e-12)
 
 
 def test_on_an_accelerator_many_places_are_one_call(observe, monkeypatch):
     """The same numbers, without threads, in fewer calls than there are places."""
-    calls, eigvalsh = [], torch.linalg.eigvalsh
+    calls = Mock(side_effect=torch.linalg.eigvalsh)
     expected, _ = observe(FakeModel(), made_up_texts(60), names=("text_entropy",))
-    monkeypatch.setattr(torch.linalg, "eigvalsh", lambda x: calls.append(len(x)) or eigvalsh(x))
+    monkeypatch.setattr(torch.linalg, "eigvalsh", calls)
     monkeypatch.setattr("reporter.forward.text_entropy._on_cores", lambda states: False)
     monkeypatch.setattr("reporter.forward.text_entropy.spread", None)
     found, _ = observe(FakeModel(), made_up_texts(60), names=("text_entropy",), batch_tokens=10_000)
-    assert 0 < len(calls) < 22  # bunches of about one length each, all five places at once
+    assert 0 < calls.call_count < 22  # bunches of about one length each, all five places at once
     a, b = (kept["text_entropy"].tensors() for kept in (expected, found))
-    for name in a:
-        torch.testing.assert_close(a[name], b[name], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)

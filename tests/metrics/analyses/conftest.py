@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from metrics.reading import assert_within_bounds, numbers
+from metrics.reading import assert_within_bounds, by_kind, numbers
 
 from reporter.metrics.analysis import Context, analyses, default_pooling
 from reporter.metrics.base import Value
@@ -50,7 +50,7 @@ def computed():
     """Return a function that computes an item: its values by statistic and place, checked, and rows by table."""
 
     def get(name, item, context):
-        analysis, rows = analyses()[name], {}
+        analysis = analyses()[name]
         found = list(analysis.compute(item, context))
         values = {(row.statistic, row.place): row for row in numbers(found).values()}
         for (name, _), row in values.items():
@@ -58,10 +58,8 @@ def computed():
             assert_within_bounds(of, row)
             assert row.ci_low is None or (of.interval and not name.endswith("_floor")), row
             assert row.value is None or not row.reason, row
-        for row in found:
-            if not isinstance(row, Value):
-                assert type(row) in analysis.tables
-                rows.setdefault(row.table.name, []).append(row)
+        rows = {kind.table.name: of for kind, of in by_kind(found).items() if kind is not Value}
+        assert rows.keys() <= {kind.table.name for kind in analysis.tables}
         declared, named = {s.name for s in analysis.statistics}, {name for name, _ in values}
         assert declared <= named <= declared | {f"{s.name}_floor" for s in analysis.statistics if s.floor}
         for name in declared:

@@ -30,9 +30,10 @@ ITEMS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("family", "pooling"), [("bert", "first"), ("bert", "last"), ("gpt2", "first"), ("opt, projected", "mean")]
-)
+POOLINGS = [("bert", "first"), ("bert", "last"), ("gpt2", "first"), ("opt, projected", "mean")]
+
+
+@pytest.mark.parametrize(("family", "pooling"), POOLINGS)
 def test_every_analysis_on_every_pooling(of_family, computed, family, pooling):
     context = of_family(family, CORPORA, pooling)
     for name, item in ITEMS:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from metrics.reading import by_kind
 from oracles.closeness import brute_force
 from oracles.families import build_family, loaded
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
@@ -36,12 +37,8 @@ def sized(family_model):
 
 
 def journey(model, **spec):
-    """Compute a journey and sort what it yields."""
     context = Context(model, Layout.of(model.anatomy, ()), "mean", {}, 0, batch_tokens=16)
-    found = {kind: [] for kind in (Value, JourneyStep, Neighbour, TokenPair, Point)}
-    for row in analyses()["journeys"].compute(JourneySpec(**spec), context):
-        found.setdefault(type(row), []).append(row)
-    return found
+    return by_kind(analyses()["journeys"].compute(JourneySpec(**spec), context))
 
 
 def own_states(name, model, text):
@@ -194,9 +191,8 @@ def test_two_followed_tokens_beside_each_other_against_brute_force(sized):
     found = journey(sized("gpt2"), texts=texts, follow=["birds", "cat"])
     states = [own_states("gpt2", sized("gpt2"), text) for text in texts]
     pairs = {(p.text_a, p.position_a, p.text_b, p.position_b, p.place): p for p in found[TokenPair]}
-    followed, special = (
-        {(s.text, s.position) for s in found[JourneyStep] if getattr(s, of)} for of in ("followed", "special")
-    )
+    followed = {(s.text, s.position) for s in found[JourneyStep] if s.followed}
+    special = {(s.text, s.position) for s in found[JourneyStep] if s.special}
     assert len(followed) == 3 and len(pairs) == len(found[TokenPair]) == 3 * len(states[0][1])
     for (text_a, at_a, text_b, at_b, place), pair in pairs.items():
         assert {(text_a, at_a), (text_b, at_b)} <= followed and (text_a, at_a) < (text_b, at_b)

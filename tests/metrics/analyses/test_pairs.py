@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from reporter.metrics import _directions as directions
-from reporter.metrics._directions import consistency
 from reporter.metrics.analysis import analyses
 from reporter.metrics.pairs import PairsFile, WrittenPairs, written_pairs
 
@@ -88,9 +87,10 @@ def test_a_file_says_the_same_as_a_study(tmp_path):
         assert resolve(spec, tmp_path).model_dump(mode="json") == {"concepts": written}
 
 
-@pytest.mark.parametrize(
-    ("family", "pooling", "token"), [("llama", "last", "."), ("llama", "mean", None), ("bert", "first", None)]
-)
+ENDINGS = [("llama", "last", "."), ("llama", "mean", None), ("bert", "first", None)]
+
+
+@pytest.mark.parametrize(("family", "pooling", "token"), ENDINGS)
 def test_a_token_that_all_texts_end_in_is_recorded(of_family, computed, family, pooling, token):
     """A decoder reads the last token, which is the same one; [CLS] of an encoder is there to be read."""
     pairs = [["the cat sleeps .", "the dogs sleeps ."], ["a cat runs in town .", "a dogs runs in town ."]]
@@ -115,21 +115,21 @@ def all_turns(count):
 
 
 def test_consistency_leaves_each_pair_and_its_copies_out():
-    assert consistency(X) == pytest.approx(brute_consistency(X), abs=1e-12)
+    assert directions.consistency(X) == pytest.approx(brute_consistency(X), abs=1e-12)
     # With itself inside the mean, independent differences would read 1/√n; without, nothing.
-    assert consistency(np.eye(50)) == pytest.approx(0.0, abs=1e-12)
+    assert directions.consistency(np.eye(50)) == pytest.approx(0.0, abs=1e-12)
     drawn = [0, 0, 2, 3, 3, 3, 6]
     brute = np.mean([cosine(X[i], np.mean([X[j] for j in drawn if j != i], axis=0)) for i in drawn])
     weights = np.array([np.bincount(drawn, minlength=7), np.eye(7)[0]])
     assert directions.weighted_consistency(X, weights) == pytest.approx([brute, np.nan], abs=1e-12, nan_ok=True)
-    assert np.isnan(consistency(X[:1]))
+    assert np.isnan(directions.consistency(X[:1]))
 
 
 def test_a_probability_is_that_of_all_turns():
-    exact = np.mean([brute_consistency(X * signs[:, None]) >= consistency(X) - 1e-12 for signs in all_turns(7)])
+    seen = directions.consistency(X)
+    exact = np.mean([brute_consistency(X * signs[:, None]) >= seen - 1e-12 for signs in all_turns(7)])
     assert directions.consistency_p(X, np.random.default_rng(2)) == pytest.approx(exact, abs=0.03)
-    replicates = directions.resampled(X, np.random.default_rng(4))
-    assert np.nanmean(replicates) == pytest.approx(consistency(X), abs=0.05)
+    assert np.nanmean(directions.resampled(X, np.random.default_rng(4))) == pytest.approx(seen, abs=0.05)
     assert directions.at_least(1.0, np.array([0.0, 1.0, 2.0])) == 3 / 4
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from reporter.app.verify.by_model import PlainModel
-from reporter.app.verify.by_model import partners as measured_again
+from reporter.app.verify import by_model
 from reporter.core.errors import ReporterError
 from reporter.metrics.analysis import analyses
 from reporter.metrics.partners import PartnersFile, WrittenPartners, graded, searched, treated
@@ -31,10 +30,10 @@ def test_numbers_agree_with_an_independent_path(of_family, computed, family, sco
     context = replace(of_family(family), auto=family == "bert")  # a decoder's first tokens are equal up to rounding
     values, tables = computed("partners", item, context)
     anatomy, poolings = context.model.anatomy, ("mean", "last", "first") if context.auto else ("last",)
-    plain = PlainModel(context.model.checkpoint, anatomy.layers, anatomy.last_hidden_state, offline=True)
+    plain = by_model.PlainModel(context.model.checkpoint, anatomy.layers, anatomy.last_hidden_state, offline=True)
     again = {
         (*found.view.split(", pooling "), found.statistic, found.place.site, found.place.layer): found.value
-        for found in measured_again(plain, item.pairs, poolings, limit=64)
+        for found in by_model.partners(plain, item.pairs, poolings, limit=64)
     }
     for row in tables["partner_numbers"]:
         key = row.variant, row.pooling, row.statistic, row.place.site, row.place.layer

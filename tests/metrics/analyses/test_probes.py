@@ -217,8 +217,7 @@ def test_a_hidden_layer_is_trained_as_torch_does():
     layers = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3))
     for layer in (layers[0], layers[2]):
         start = rng.standard_normal(layer.weight.T.shape) * (2 / layer.in_features) ** 0.5
-        layer.weight.data.copy_(torch.from_numpy(start).T)
-        layer.bias.data.zero_()
+        layer.weight.data, layer.bias.data = torch.from_numpy(start).float().T, torch.zeros(layer.out_features)
     rate, inputs = classifiers.RATE / 6**0.5, torch.from_numpy(x).float()
     adam = torch.optim.AdamW(layers.parameters(), lr=rate, weight_decay=classifiers.DECAY)
     falling = torch.optim.lr_scheduler.CosineAnnealingLR(adam, classifiers.STEPS)

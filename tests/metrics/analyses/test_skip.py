@@ -70,8 +70,7 @@ def test_a_model_whose_last_block_needs_earlier_ones_runs_them_all(family_model,
         expected = resume(2, 1)
         monkeypatch.setitem(vars(model), "resumable", False)
         for number, block in enumerate(model.module.h):
-            hook = {number: lambda *_, number=number: ran.append(number)}
-            monkeypatch.setattr(block.attn, "_forward_hooks", hook)
+            monkeypatch.setattr(block.attn, "_forward_hooks", {0: lambda *_, number=number: ran.append(number)})
         found = resume(2, 1)
     assert ran == list(range(len(model.module.h))) and torch.equal(found, expected)
 

@@ -5,21 +5,15 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import torch
+from metrics.reading import by_kind
 from scipy.ndimage import gaussian_filter1d
 from scipy.spatial.distance import cdist
 
-from reporter.geometry import pairs
 from reporter.geometry.pairs import Rows, tiles
 from reporter.metrics import _static_numbers as numbers
+from reporter.metrics import vocabulary
 from reporter.metrics._items import HistogramBin
 from reporter.metrics._static_numbers import PairExtremes, norms, pairs_of, period, positions
-from reporter.metrics.vocabulary import (
-    PositionCosine,
-    PositionOffset,
-    PositionVector,
-    VocabularyExtreme,
-    VocabularyFact,
-)
 
 NAMES = [f"t{i}" for i in range(200)]
 
@@ -65,7 +59,7 @@ def assert_agrees(found, values, part):
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
-    monkeypatch.setattr(pairs, "TILE", 32)
+    monkeypatch.setattr("reporter.geometry.pairs.TILE", 32)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -141,9 +135,8 @@ def test_outliers_of_tokens_and_positions():
         consumer = numbers.OutlierPairs(threshold, 200, 40, 15)
         for tile in tiles(tokens, positions):
             consumer.take(tile)
-        rows = list(consumer.rows(tokens, positions, NAMES))
-        listed = [row for row in rows if isinstance(row, VocabularyExtreme)]
-        return {row.fact: row for row in rows if isinstance(row, VocabularyFact)}, listed
+        found = by_kind(consumer.rows(tokens, positions, NAMES))
+        return {row.fact: row for row in found[vocabulary.VocabularyFact]}, found[vocabulary.VocabularyExtreme]
 
     facts, listed = beyond(0.6)
     cosines = full(x, y)["cosine"]
@@ -237,34 +230,31 @@ def test_the_picture_shows_the_first_positions_without_gaps():
     assert len(list(numbers.heat(np.eye(5)))) == 25
 
 
-def rows_by_kind(table):
-    found = defaultdict(list)
-    for row in positions(table, 0):
-        found[type(row)].append(row)
-    return found
-
-
 def test_a_report_of_positions():
     table = torch.from_numpy(helix(128, 24, 16, 0.02).astype(np.float32))
-    found, x = rows_by_kind(table), table.double().numpy()
+    found, x = by_kind(positions(table, 0)), table.double().numpy()
     expected = {"norm": x, "step_length": np.diff(x, axis=0), "mean_distance": x - x.mean(0)}
     for name, vector in expected.items():
-        read = np.array([getattr(row, name) for row in found[PositionVector]], dtype=float)
+        read = np.array([getattr(row, name) for row in found[vocabulary.PositionVector]], dtype=float)
         assert np.isnan(read[: 128 - len(vector)]).all()  # no step leads to the first
         np.testing.assert_allclose(read[128 - len(vector) :], np.linalg.norm(vector, axis=1))
-    components = np.array([[row.pc1, row.pc2, row.pc3] for row in found[PositionVector]], dtype=float)
+    components = np.array([[row.pc1, row.pc2, row.pc3] for row in found[vocabulary.PositionVector]], dtype=float)
     np.testing.assert_allclose(np.abs(components), np.abs(path(x)), atol=1e-5)
-    assert {row.fact: row.value for row in found[VocabularyFact]}["period"] == pytest.approx(16, rel=0.02)
+    assert {row.fact: row.value for row in found[vocabulary.VocabularyFact]}["period"] == pytest.approx(16, rel=0.02)
     # A helix has a cosine that depends on the offset, with the helix's period.
-    assert max(found[PositionOffset][8:24], key=lambda row: row.cosine).distance in (15, 16, 17)
+    assert max(found[vocabulary.PositionOffset][8:24], key=lambda row: row.cosine).distance in (15, 16, 17)
 
 
 def test_equal_and_zero_positions():
-    ones, zero = rows_by_kind(torch.ones(64, 4)), rows_by_kind(torch.zeros(64, 4))
-    (fact,) = ones[VocabularyFact]
+    tables = torch.ones(64, 4), torch.zeros(64, 4), torch.randn(1, 4), torch.randn(2, 4)
+    ones, zero, one, two = (by_kind(positions(table, 0)) for table in tables)
+    (fact,) = ones[vocabulary.VocabularyFact]
     assert (fact.fact, fact.value, fact.said) == ("period", None, "all position vectors are equal")
-    assert ones[PositionOffset][0].cosine == pytest.approx(1)
-    assert not zero[PositionOffset]
-    assert {row.mean_cosine for row in zero[PositionVector]} == {row.cosine for row in zero[PositionCosine]} == {None}
-    assert len(rows_by_kind(torch.randn(1, 4))[PositionVector]) == 1
-    assert [row.n for row in rows_by_kind(torch.randn(2, 4))[PositionOffset]] == [1]
+    assert ones[vocabulary.PositionOffset][0].cosine == pytest.approx(1)
+    assert not zero[vocabulary.PositionOffset]
+    assert (
+        {row.mean_cosine for row in zero[vocabulary.PositionVector]}
+        == {row.cosine for row in zero[vocabulary.PositionCosine]}
+        == {None}
+    )
+    assert len(one[vocabulary.PositionVector]) == 1 and [row.n for row in two[vocabulary.PositionOffset]] == [1]

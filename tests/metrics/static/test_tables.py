@@ -9,13 +9,12 @@ from reporter.models.words import marks
 
 # From the papers: what each family adds to its tokens' vectors; name of its table of positions, and its first row used.
 POSITIONS = {
-    **dict.fromkeys(("bert", "albert"), ("learned", "embeddings.position_embeddings", 0)),
+    **dict.fromkeys(("bert", "albert", "deberta-v2, convolution"), ("learned", "embeddings.position_embeddings", 0)),
     **dict.fromkeys(("roberta", "mpnet"), ("learned", "embeddings.position_embeddings", 2)),
     "bart": ("learned", "embed_positions", 2),
     "gpt2": ("learned", "wpe", 0),
     "openai-gpt": ("learned", "positions_embed", 0),
     **dict.fromkeys(("opt", "opt, projected"), ("learned", "decoder.embed_positions", 2)),
-    "deberta-v2, convolution": ("learned", "embeddings.position_embeddings", 0),
     **dict.fromkeys(("deberta-v2", "modernbert", "t5", "gpt-j", "bloom", "falcon, alibi", "llama"), ("none", "", 0)),
 }
 
@@ -90,7 +89,7 @@ def test_byte_level_bpe():
     texts = [" the", "ing", " café", "中", " 12", "\n\n", " ", " привет", "naïve", "'s"]
     written = [encode.pre_tokenize_str(text)[0][0] for text in texts]
     found = classified(["<|endoftext|>", *written, written[3][:2], "<|im start|>"], "saaaan  aamxm")
-    assert [t.text for t in found[1:11]] == [*("the", "ing", "café", "中", "12", "\n\n", "", "привет", "naïve", "'s")]
+    assert [t.text for t in found[1:11]] == ["the", "ing", "café", "中", "12", "\n\n", "", "привет", "naïve", "'s"]
     assert [t.subword for t in found[:6]] == [None, False, True, False, True, False]
     assert found[11].subword is None
 
