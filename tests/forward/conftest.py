@@ -5,6 +5,12 @@ import pytest
 
 
 @pytest.fixture
+def rng():
+    """Random numbers, the same in each test."""
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
 def make_batch():
     """Return a function that makes a batch from states and facts in any order of rows."""
 
@@ -24,7 +30,7 @@ def make_batch():
         texts, positions, strata, contexts, token_ids = (np.asarray(of, dtype=np.int64) for of in facts)
         order = np.argsort(strata, kind="stable")
         own = [row for row in np.argsort(positions, kind="stable") if strata[row] != 1]
-        first = np.isin(np.arange(count), [own[at] for at in np.unique(texts[own], return_index=True)[1]])
+        first = np.isin(range(count), np.take(own, np.unique(texts[own], return_index=True)[1]))
         columns = dict.fromkeys(("texts", "originals", "units"), texts)
         columns |= {"token_ids": token_ids, "positions": positions, "first_own": first, "frequent": token_ids % 3 == 0}
         columns |= {"contexts": contexts.astype(np.uint64), "embedding_contexts": token_ids.astype(np.uint64)}

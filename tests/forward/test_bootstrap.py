@@ -36,28 +36,25 @@ def test_weights_are_poisson_with_mean_1_and_independent_over_texts_and_replicat
 
 
 def test_a_texts_weights_depend_on_its_number_and_the_seed_alone():
-    whole = poisson_weights(np.arange(100), seed=4)
-    assert (poisson_weights(np.array([70, 3]), seed=4) == whole[[70, 3]]).all()
-    assert (poisson_weights(np.arange(100), seed=5) != whole).mean() > 0.5
+    whole, other = (poisson_weights(np.arange(100), seed) for seed in (4, 5))
+    assert (poisson_weights(np.array([70, 3]), seed=4) == whole[[70, 3]]).all() and (other != whole).mean() > 0.5
     assert poisson_weights(np.zeros(0, dtype=np.int64), seed=0).shape == (0, REPLICATES)
 
 
-def test_replicates_are_weighted_sums_of_texts(make_batch, feed):
+def test_replicates_are_weighted_sums_of_texts(make_batch, feed, rng):
     """Against sums text by text, in two batches that tear the strata of a text apart."""
-    rng = np.random.default_rng(0)
     texts = np.repeat(np.arange(30), rng.integers(1, 6, 30))
     strata = rng.choice(3, len(texts))
     states = rng.standard_normal((3, len(texts), 8))
     kept = TextSums(Layout(2, 3), seed=9)
-    for rows in (np.flatnonzero(texts < 15), np.flatnonzero(texts >= 15)):
+    for rows in (texts < 15, texts >= 15):
         feed(kept, make_batch(states[:, rows], texts[rows], strata=strata[rows]))
     norms = np.linalg.norm(states, axis=2)
     weights = poisson_weights(np.arange(30), seed=9).astype(float)
     for layer, stratum in np.ndindex(3, 3):
         at, inside = (layer, stratum, QUANTITIES.index("norm")), strata == stratum
         sums, counts = (np.bincount(texts[inside], x, 30) for x in (norms[layer, inside], np.ones(inside.sum())))
-        assert kept.counts[at] == inside.sum()
-        assert kept.sums[at] == pytest.approx(sums.sum(), rel=1e-6)
+        assert (kept.counts[at], kept.sums[at]) == (inside.sum(), pytest.approx(sums.sum(), rel=1e-6))
         np.testing.assert_allclose(kept.replicate_sums[:, *at], weights.T @ sums, rtol=1e-5, atol=1e-5)
         assert np.array_equal(kept.replicate_counts[:, *at], weights.T @ counts)
 
@@ -74,8 +71,7 @@ def test_an_infinite_number_of_a_token_is_left_out(make_batch, feed, infinity, m
     monkeypatch.setattr(Given, "values", torch.tensor([[1.0], [infinity], [3.0]]))
     batch = make_batch(np.ones((1, 3, 2)), texts=[0, 0, 1])
     kept = feed(Given(Layout(0, 2), seed=0), batch)
-    assert kept.sums[0, 0, 0] == 4 and kept.counts[0, 0, 0] == 2
-    assert kept.replicate_sums.max() < 100
+    assert (kept.sums[0, 0, 0], kept.counts[0, 0, 0]) == (4, 2) and kept.replicate_sums.max() < 100
     monkeypatch.setattr(FrequencySplit, "of_tokens", lambda self, layer: torch.full((3, 2), infinity))
     kept = feed(FrequencySplit(Layout(0, 2), seed=0), batch)  # a cosine in neither half
     assert not kept.sums.any() and not kept.counts.any() and not kept.replicate_sums.any()
@@ -107,11 +103,10 @@ class Largest(PerText):
         return torch.cat([mean, mean.square() if layer.index else torch.full_like(mean, torch.nan)], dim=2)
 
 
-def test_numbers_of_texts_are_over_those_with_a_token_in_the_view(make_batch, feed):
-    rng = np.random.default_rng(0)
+def test_numbers_of_texts_are_over_those_with_a_token_in_the_view(make_batch, feed, rng):
     texts = np.repeat(rng.permutation(40), rng.integers(1, 6, 40))
     stratum, states = rng.choice(3, len(texts), p=[0.4, 0.3, 0.3]), rng.standard_normal((2, len(texts), 3)) + 1
-    parts = [np.flatnonzero(texts % 3 == part) for part in range(3)]
+    parts = [texts % 3 == part for part in range(3)]
     batches = [make_batch(states[:, rows], texts[rows], strata=stratum[rows]) for rows in parts]
     kept = feed(Largest(Layout(1, 3), seed=9), *batches)
     rounded = states.astype(np.float32).astype(np.float64)
@@ -131,8 +126,8 @@ def test_numbers_of_texts_are_over_those_with_a_token_in_the_view(make_batch, fe
             assert layer or np.isnan([squared.value, squared.square, *squared.replicates]).all()
 
 
-def test_the_spread_of_the_halves_is_the_spread_of_the_groups():
-    x = np.random.default_rng(0).standard_normal(GROUPS)
+def test_the_spread_of_the_halves_is_the_spread_of_the_groups(rng):
+    x = rng.standard_normal(GROUPS)
     assert (HALVES.sum(axis=1) == GROUPS // 2).all()
     for halves, groups in ((HALVES, x), (FEW_HALVES, x.reshape(-1, 2).mean(axis=1))):
         spread = np.mean((halves @ x / (GROUPS // 2) - x.mean()) ** 2)
@@ -168,8 +163,6 @@ def test_each_half_has_its_own_split_of_frequent_and_rare_tokens(observe):
 # Texts that say the same are one observation: a corpus and its copy know no more than the corpus.
 
 METRICS = ("convergence", "motion", "contextuality", "entropy", "lens", "layer_pairs")
-
-
 DISTINCT = list(dict.fromkeys(made_up_texts(60, shortest=3)))
 
 

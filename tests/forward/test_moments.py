@@ -69,9 +69,8 @@ def test_dimensions_that_are_all_but_switched_off(show):
     np.testing.assert_allclose(kept.squares[0][0], 700 * states[0].astype(np.float64).var(axis=0), rtol=1e-5)
 
 
-def test_states_that_repeat_at_the_embedding_leave_no_axes_of_rounding(make_batch, feed):
+def test_states_that_repeat_at_the_embedding_leave_no_axes_of_rounding(make_batch, feed, rng):
     """Few types in many dimensions: beyond their number the spectrum is zero, in one batch and in several."""
-    rng = np.random.default_rng(4)
     table, ids = rng.standard_normal((9, 40)) + 3, rng.integers(0, 9, 600)
     batches = [make_batch([table[part]] * 2, texts=part, positions=part) for part in (ids[:250], ids[250:])]
     gram = feed(Gram(Layout(1, 40)), *batches)
@@ -79,9 +78,8 @@ def test_states_that_repeat_at_the_embedding_leave_no_axes_of_rounding(make_batc
     assert (values[8:] < 1e-13 * values.sum()).all() and values[7] > 1e-3 * values.sum()
 
 
-def test_a_finished_gram_is_exact_at_the_embedding_and_close_elsewhere(make_batch, feed, tmp_path):
+def test_a_finished_gram_is_exact_at_the_embedding_and_close_elsewhere(make_batch, feed, tmp_path, rng):
     """Coordinates of unequal size about a long mean, sinks of a thousand times the norm, and a dimension of zeros."""
-    rng = np.random.default_rng(0)
     x = rng.standard_normal((200, WIDTH)) * np.logspace(-2, 1, WIDTH) + 30 * rng.standard_normal(WIDTH)
     x[::17, 3] += 40_000
     x[:, 5] = 0

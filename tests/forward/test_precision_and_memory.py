@@ -53,11 +53,9 @@ def test_a_small_deviation_is_accepted_and_every_one_is_stored():
 @pytest.mark.usefixtures("machine")
 def test_nothing_is_tried_in_float32_nor_with_narrow_models_or_plain_machines(monkeypatch):
     exact, narrow, wide = Rough(0.5), Rough(0.0, width=64), Rough(0.0)
-    assert choose("float32", exact).deviation is None
-    assert choose("auto", narrow).precision == "float32"
+    assert choose("float32", exact).deviation is None and choose("auto", narrow).precision == "float32"
     monkeypatch.setattr(precision, "_has_bf16", lambda device: False)
-    assert choose("auto", wide).precision == "float32"
-    assert not exact.runs and not narrow.runs and not wide.runs
+    assert choose("auto", wide).precision == "float32" and exact.runs == narrow.runs == wide.runs == []
 
 
 def test_autocast_keeps_weights_and_rounds_products():
@@ -125,9 +123,8 @@ def test_a_text_that_does_not_fit_alone_says_so():
 def test_other_errors_are_not_taken_for_it():
     with pytest.raises(RuntimeError, match="another"):
         through(Small(10, RuntimeError("another")), made_up_texts(10), Texts())
-    error = ValueError("in its own chain of causes")
-    error.__context__ = KeyError("second")
-    error.__context__.__context__ = error
+    error, second = ValueError("in its own chain of causes"), KeyError("second")
+    error.__context__, second.__context__ = second, error
     assert not is_out_of_memory(error)
 
 

@@ -13,13 +13,13 @@ from reporter.models.places import Layout
 
 
 @pytest.fixture
-def on_stand_in(make_batch):
+def on_stand_in(make_batch, rng):
     """24 tokens in all strata, on PyTorch's device "meta": tensors without numbers.
 
     Whatever asks for a number (``item``, ``nonzero``, a boolean index, a copy to the host) and whatever mixes two
     devices fails at once.
     """
-    rng, numbers, layout = np.random.default_rng(0), np.arange(24), Layout(2, 6, final_width=6, attention=True)
+    numbers, layout = np.arange(24), Layout(2, 6, final_width=6, attention=True)
     states = [rng.standard_normal((24, width)) for width in layout.widths]
     for x in states:
         x[3, 2] = 5000  # a massive activation

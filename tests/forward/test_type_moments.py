@@ -13,8 +13,7 @@ COUNTS = {token: 100 - token for token in range(20)}  # ids 20..29 occur, but ar
 
 def cloud(offset):
     rng = np.random.default_rng(0)
-    ids = rng.integers(0, 30, TOKENS)
-    means = rng.standard_normal((2, 30, WIDTH))
+    ids, means = rng.integers(0, 30, TOKENS), rng.standard_normal((2, 30, WIDTH))
     states = means[:, ids] + 0.5 * rng.standard_normal((2, TOKENS, WIDTH)) + offset
     return states.astype(np.float32), ids, rng.choice(3, TOKENS, p=[0.7, 0.2, 0.1])
 
@@ -47,10 +46,9 @@ def test_against_numpy_type_by_type(make_batch, feed, offset, batches, view):
         assert found.mean_square == pytest.approx(expected["mean_square_norm"], rel=1e-12)
 
 
-def test_a_larger_budget_gives_the_same_numbers_for_a_smaller_one(make_batch, feed):
+def test_a_larger_budget_gives_the_same_numbers_for_a_smaller_one(make_batch, feed, rng):
     layout, counts, found = Layout(1, 3000), {token: 100 - token for token in range(60)}, []
     assert types_within(1, layout) == 2**20 // (8 * 2 * 3002) == 21 and types_within(2, layout) == 43
-    rng = np.random.default_rng(0)
     states, ids = rng.standard_normal((2, 400, 3000)), rng.integers(0, 60, 400)
     batch = make_batch(states, texts=range(400), token_ids=ids)
     for size in (1, 2, 500):

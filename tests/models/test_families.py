@@ -22,17 +22,17 @@ from reporter.models.sublayers import Sublayer
 
 
 @pytest.fixture
-def given(request, shared):
+def model(name, shared):
     """Return the loaded model of a family; skip what this version of transformers lacks."""
     import transformers
 
-    if not hasattr(transformers, f"{CASES[request.param][0]}Model"):
-        pytest.skip(f"transformers {transformers.__version__} has no {CASES[request.param][0]}")
-    return request.param, shared(request.param)
+    if not hasattr(transformers, f"{CASES[name][0]}Model"):
+        pytest.skip(f"transformers {transformers.__version__} has no {CASES[name][0]}")
+    return shared(name)
 
 
 def of_families(*names):
-    return pytest.mark.parametrize("given", names, indirect=True)
+    return pytest.mark.parametrize("name", names)
 
 
 def padded(model):
@@ -52,8 +52,7 @@ def assert_close(mine, theirs, mask, **within):
 
 
 @of_families(*CASES)
-def test_the_anatomy_is_what_is_known_of_the_family(given, language_model):
-    name, model = given
+def test_the_anatomy_is_what_is_known_of_the_family(name, model, language_model):
     anatomy, config = model.anatomy, json.loads((language_model(name) / "config.json").read_text())
     placed = (anatomy.role, anatomy.norm_placement, anatomy.last_hidden_state, anatomy.positions, anatomy.max_tokens)
     assert placed == CASES[name][2:]
@@ -69,9 +68,8 @@ VERIFIED = {"bert", "albert", "t5", "bart", "gpt2", "openai-gpt", "opt, projecte
 
 
 @of_families(*CASES)
-def test_the_path_and_the_final_state_are_the_models_own(given, own_model):
+def test_the_path_and_the_final_state_are_the_models_own(name, model, own_model):
     """Some models list the closed state last, and some leave out what enters the first block."""
-    name, model = given
     own, (ids, mask), last = own_model(name), padded(model), CASES[name][4]
     if name == "rwkv":
         own.config.rescale_every = 0  # it would halve the stream
@@ -101,8 +99,7 @@ def test_the_path_and_the_final_state_are_the_models_own(given, own_model):
 
 
 @of_families(*FAMILIES)
-def test_the_state_after_attention_is_what_the_named_modules_see(given, own_model):
-    name, model = given
+def test_the_state_after_attention_is_what_the_named_modules_see(name, model, own_model):
     own, (ids, mask), returned = own_model(name), padded(model), name in PARALLEL_ATTENTION
     named = re.compile(re.escape((PARALLEL_ATTENTION | families.AFTER_ATTENTION)[name]).replace(r"\{\}", r"\d+"))
     seeing = [module for path, module in own.named_modules() if named.fullmatch(path)]
@@ -115,8 +112,7 @@ def test_the_state_after_attention_is_what_the_named_modules_see(given, own_mode
 
 
 @of_families(*FAMILIES)
-def test_the_longest_input_fits_and_padding_changes_nothing(given):
-    _, model = given
+def test_the_longest_input_fits_and_padding_changes_nothing(model):
     longest = torch.arange(model.anatomy.max_tokens or 64)[None] % 20 + 6
     ids, mask = padded(model)
     with torch.inference_mode():
@@ -130,17 +126,16 @@ def test_the_longest_input_fits_and_padding_changes_nothing(given):
 
 
 @of_families("bert", "albert, two inner", "gpt2", "gpt-j", "neox, parallel", "opt, projected", "gemma2", "granite")
-def test_attention_and_the_head_are_found_in_bfloat16_and_in_silence(given, language_model, loaded, capfd):
-    name, exact = given
+def test_attention_and_the_head_are_found_in_bfloat16_and_in_silence(name, model, language_model, loaded, capfd):
     rough, names = loaded(language_model(name), dtype="bfloat16"), []
-    for model in (exact, rough):
-        paths = {module: path for path, module in model.module.named_modules()}
-        names.append([paths[part] for part in model.attention.modules])
+    for one in (model, rough):
+        paths = {module: path for path, module in one.module.named_modules()}
+        names.append([paths[part] for part in one.attention.modules])
         capfd.readouterr()
-        logits = head_of(model).logits(torch.zeros(3, model.anatomy.final_width or 32))
+        logits = head_of(one).logits(torch.zeros(3, one.anatomy.final_width or 32))
         assert capfd.readouterr() == ("", "")
-        assert logits.shape == (3, model.anatomy.vocabulary_size) and logits.dtype == model.module.dtype
-    assert rough.anatomy.attention == exact.anatomy.attention and names[0] == names[1]
+        assert logits.shape == (3, one.anatomy.vocabulary_size) and logits.dtype == one.module.dtype
+    assert rough.anatomy.attention == model.anatomy.attention and names[0] == names[1]
 
 
 def assert_logits_are_the_models_own(name, folder, model):
@@ -158,8 +153,7 @@ def assert_logits_are_the_models_own(name, folder, model):
 
 
 @of_families(*(name for name in FAMILIES if name not in families.HEADLESS))
-def test_logits_are_the_language_models_own_and_the_model_is_left_alone(given, language_model):
-    name, model = given
+def test_logits_are_the_language_models_own_and_the_model_is_left_alone(name, model, language_model):
     ids, mask = padded(model)
     with torch.inference_mode():
         before = model.states(ids, mask)
@@ -196,9 +190,8 @@ def test_a_block_that_was_pruned_to_nothing_adds_nothing(name, outputs, copy, lo
     assert (lengths[1] == 0).all() and (lengths[0] > 0).all()
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2", "falcon"])
-def test_sites_leave_no_hooks_and_stay_in_float32_under_bf16_products(name, shared):
-    model = shared(name)
+@of_families("bert", "gpt2", "falcon")
+def test_sites_leave_no_hooks_and_stay_in_float32_under_bf16_products(model):
     ids, mask = padded(model)
     listening = [(module._forward_hooks, module._forward_pre_hooks) for module in model.module.modules()]
     before = [len(hooks) for pair in listening for hooks in pair]
