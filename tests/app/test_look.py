@@ -20,13 +20,12 @@ TEXTS = "\n\n".join(" ".join(RNG.choices(WORDS, k=12)) for _ in range(30))
 
 
 @pytest.fixture(scope="module")
-def models(once):
-    def make(folder):
-        build_language_model("llama", folder / "decoder")
-        build_language_model("bert", folder / "encoder")
-        damaged(folder / "decoder", folder / "copy", "noised by a fifth", 2)
-
-    return once("models-to-look-at", make)
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    build_language_model("llama", folder / "decoder")
+    build_language_model("bert", folder / "encoder")
+    damaged(folder / "decoder", folder / "copy", "noised by a fifth", 2)
+    return folder
 
 
 @pytest.fixture

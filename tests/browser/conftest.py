@@ -10,14 +10,14 @@ import pytest
 
 FLAGS = "headless=new no-sandbox disable-gpu disable-background-networking disable-dev-shm-usage"
 FLAGS += " disable-component-update no-first-run hide-scrollbars"
-# what has a chart's place near the window has its chart, or says that there is nothing to draw
-DRAWN = """
+NEAR = """
 const near = [...document.querySelectorAll(".panel")].filter(panel => {
   const box = panel.getBoundingClientRect();
   return box.top < innerHeight && box.bottom > 0 && panel.checkVisibility() && !panel.closest("[inert]");
 });
-return near.every(panel => panel.querySelector("svg.marks, canvas, table, .void"));
 """
+# what has a chart's place near the window has its chart, or says that there is nothing to draw
+DRAWN = f"{NEAR} return near.every(panel => panel.querySelector('svg.marks, canvas, table, .void'));"
 PATIENCE = 120.0  # seconds; beside other work a loaded machine draws a long page slowly, and no test is about that
 
 

@@ -45,8 +45,7 @@ def test_one_file_has_every_page_of_the_study(tab, single):
 
 
 def test_a_study_that_is_copied_alone_is_whole_and_a_page_alone_says_what_is_missing(tab, reports, tmp_path):
-    copy = tmp_path / "made-up"
-    shutil.copytree(reports / "made-up", copy)
+    copy = shutil.copytree(reports / "made-up", tmp_path / "made-up")
     tab.open(copy / "index.html")
     tab.until(DRAWN)
     assert not tab.run("return document.getElementById('alone').checkVisibility()")
@@ -80,15 +79,10 @@ def test_paper_has_a_key_the_choices_in_words_and_every_chart_in_ink_on_white(ta
     assert len(re.findall(rb"/Type /Page\b", pdf)) <= 15
     streams = re.findall(rb"/FlateDecode.*?stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
     painted = b"".join(zlib.decompressobj().decompress(stream) for stream in streams)
-    assert pdf_colour(LIGHT[ENCODER][0]) in painted
-    assert pdf_colour(DARK[ENCODER][0]) not in painted, "the screen was dark"
+    for theme, is_painted in ((LIGHT, True), (DARK, False)):  # a PDF names three channels of four digits
+        channels = (f"{channel / 255:.4f}".strip("0") for channel in bytes.fromhex(theme[ENCODER][0][1:]))
+        assert (" ".join(channels).encode() in painted) == is_painted, "the screen was dark"
     tab.assert_quiet()
-
-
-def pdf_colour(colour):
-    """How a PDF names a colour: three channels of four digits."""
-    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return " ".join(f"{channel:.4f}".removeprefix("0").rstrip("0") for channel in channels).encode()
 
 
 def test_paper_shows_the_charts_that_nobody_scrolled_to(tab, reports):

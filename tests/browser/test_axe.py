@@ -45,15 +45,9 @@ axe.run(document, Object.assign({ resultTypes: ["violations"] }, arguments[0])).
 """
 
 
-@pytest.fixture(scope="session")
-def axe():
-    """The script of axe-core."""
-    require(importlib.util.find_spec("axe_playwright_python"), "axe-playwright-python, of requirements-dev.txt")
-    return (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize(("page", "query"), (*PAGES, LATER))
-def test_axe_finds_nothing_serious(tab, reports, axe, page, query):
+def test_axe_finds_nothing_serious(tab, reports, page, query):
+    require(importlib.util.find_spec("axe_playwright_python"), "axe-playwright-python, of requirements-dev.txt")
     tab.open(reports / f"{page}.html", height=1800, query=query)
     if "tokens" in page:
         tab.until("return document.querySelector('.near tbody td')")
@@ -64,7 +58,7 @@ def test_axe_finds_nothing_serious(tab, reports, axe, page, query):
         tab.prefer(dark=theme == "dark")
         tab.scroll(1600)
         tab.run(FIRST)
-        tab.run(axe)
+        tab.run((files("axe_playwright_python") / "axe.min.js").read_text("utf-8"))
         found = tab.browser.execute_async_script(AXE, {"runOnly": rules} if rules else {})
         assert found == [], theme
     assert tab.texts(".broken") == []

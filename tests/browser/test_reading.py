@@ -14,10 +14,8 @@ PRESS = "dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles:
 CELLS = "return [...document.querySelectorAll('.readout tbody tr')].map(row => row.innerText)"
 ROWS = "document.querySelectorAll('.readout tbody tr').length"
 TICKS = "return [...document.querySelectorAll(arguments[0] + ' .role-axis-label text')].map(t => t.textContent)"
-CURSORS = """
-return [...document.querySelectorAll('.panel')].filter(p => p.panel?.near && p.querySelector('svg.marks'))
-  .filter(p => p.querySelector("svg.marks .mark-rule line[opacity='0.9']")).length
-"""
+CURSORS = """return [...document.querySelectorAll('.panel')].filter(
+  one => one.panel?.near && one.querySelector("svg.marks .mark-rule line[opacity='0.9']")).length"""
 
 
 @pytest.fixture
@@ -52,7 +50,7 @@ def test_a_mouse_reads_all_models_in_all_charts_a_press_keeps_the_cursor_and_key
     page.until(f"return !document.querySelector('.readout').hidden && {ROWS}")
     rows = {row.split("\n")[0].strip(): row for row in page.run(CELLS)}
     assert set(rows) >= {"bert", "gpt2"} and len(rows) == 4
-    stored = Store(reports / "results.duckdb").frame(
+    (stored,) = Store(reports / "results.duckdb").records(
         "SELECT value, layer FROM layer_metrics WHERE study = 'made-up' AND metric = 'anisotropy' "
         "AND statistic = 'top_variance_share' AND corpus = 'nested' AND view = 'words' AND model = 'bert' "
         "AND checkpoint = 'step600' AND site IN ('embedding', 'block') ORDER BY abs(depth - 0.52) LIMIT 1"
@@ -60,8 +58,8 @@ def test_a_mouse_reads_all_models_in_all_charts_a_press_keeps_the_cursor_and_key
     heads = page.run("return [...document.querySelectorAll('.readout thead th')].map(cell => cell.innerText)")
     column = next(i for i, head in enumerate(heads) if "first principal component" in head and head.endswith("nested"))
     value = page.run(f"return document.querySelectorAll('.readout tbody tr')[0].cells[{column}].firstChild.textContent")
-    assert float(value) == pytest.approx(float(stored["value"].iloc[0]), rel=1e-3)
-    assert f"layer {int(stored['layer'].iloc[0])}" in rows["bert"]
+    assert float(value) == pytest.approx(stored["value"], rel=1e-3)
+    assert f"layer {stored['layer']}" in rows["bert"]
     assert page.run(CURSORS) > 2, "the line stands in all charts"
     assert "depth" not in page.run(ADDRESS), "what only passes is not kept"
     box = page.run("return document.querySelector('.readout').getBoundingClientRect().toJSON()")
@@ -185,9 +183,8 @@ def test_a_search_finds_figures_of_all_pages_by_title_definition_and_other_words
     page.run(PRESS, "Escape")
     for words, title in (("pca", "first principal component"), ("floor", "chance level"), ("gpt2", "gpt2")):
         search(words)
-        page.until(
-            "return [...document.querySelectorAll('.found b')].some(b => b.textContent.includes(arguments[0]))", title
-        )
+        found = "[...document.querySelectorAll('.found b')].some(b => b.textContent.includes(arguments[0]))"
+        page.until(f"return {found}", title)
         page.keys("ESCAPE")
 
 

@@ -4,21 +4,17 @@ import time
 from xml.etree import ElementTree
 
 import pytest
+from browser.conftest import NEAR
 from report.made_up import IMAGE
 
 from reporter.store import Store
 
 pytestmark = pytest.mark.browser
 FIGURE = '.panel[data-chart="anisotropy.top_variance_share"][data-corpus="nested"]'
-FILL = '[id="figure-anisotropy.top_variance_share"] .fill'
+ITS = '[id="figure-anisotropy.top_variance_share"]'
 # every panel near the window has drawn marks
-DRAWN = """
-const near = [...document.querySelectorAll(".panel")].filter(panel => {
-  const box = panel.getBoundingClientRect();
-  return box.top < innerHeight && box.bottom > 0 && panel.checkVisibility();
-});
-return (near.length || arguments[0]) && near.every(p => p.querySelector("svg.marks [class*=mark-] path[aria-label]"));
-"""
+MARKED = 'near.every(panel => panel.querySelector("svg.marks [class*=mark-] path[aria-label]"))'
+DRAWN = f"{NEAR} return (near.length || arguments[0]) && {MARKED};"
 OUTSIDE = """
 return [...document.querySelectorAll("#claims *")].filter(e => !e.closest(".scroll > table") && !e.closest("pre") &&
   e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80));
@@ -68,10 +64,6 @@ def panel(figure, value):
     return f'.panel[data-chart="{figure}"][data-value="{value}"]'
 
 
-def pick(figure, name):
-    return f'select[data-chart="{figure}"][data-pick="{name}"]'
-
-
 def count_of(reports, study, where):
     sql = "SELECT count(*) AS n FROM layer_metrics WHERE statistic = 'top_variance_share' AND corpus = 'nested' "
     more = f"AND checkpoint IN ('final', 'step600') AND view = 'words' AND study = '{study}' AND {where}"
@@ -84,18 +76,12 @@ def test_every_chart_draws_from_a_file_without_network_or_complaint(tab, reports
     tab.until("return location.pathname.endsWith('/made-up/index.html') && document.querySelector('h1') !== null")
     for name in ("index", "training", "layers"):
         tab.open(reports / "made-up" / f"{name}.html", query="?all=yes&corpus=all")
-        draw_all(tab)
-        assert tab.texts(".broken") == []
+        # what is far from the window is taken down again; panels are drawn from 500 above it to 500 below
+        seen = "for (const p of document.querySelectorAll('.panel:has(.mark-symbol path)')) p.dataset.seen = 'yes';"
+        tab.scroll(1600, f"const drawn = (() => {{ {DRAWN} }})(); {seen} return drawn", "none may be near")
+        left = "[...document.querySelectorAll('.panel:not([data-seen])')].filter(p => p.checkVisibility())"
+        assert tab.run(f"return {left}.map(p => p.dataset.chart)") == tab.texts(".broken") == []
         tab.assert_quiet()
-
-
-def draw_all(tab):
-    """Go down the page until every panel that can be seen was drawn."""
-    # what is far from the window is taken down again; panels are drawn from 500 above it to 500 below
-    seen = "for (const p of document.querySelectorAll('.panel:has(.mark-symbol path)')) p.dataset.seen = 'yes';"
-    tab.scroll(1600, f"const drawn = (() => {{ {DRAWN} }})(); {seen} return drawn", "none may be near")
-    left = "[...document.querySelectorAll('.panel:not([data-seen])')].filter(p => p.checkVisibility())"
-    assert tab.run(f"return {left}.map(p => p.dataset.chart)") == []
 
 
 def test_the_drawn_points_and_the_table_behind_them_are_the_numbers_and_follow_the_controls(page, reports):
@@ -106,11 +92,11 @@ def test_the_drawn_points_and_the_table_behind_them_are_the_numbers_and_follow_t
         "('final', 'step600') AND statistic IN ('top_variance_share', 'top_variance_share_floor')"
     )
     values = numbers.groupby("view")["value"]
-    page.click(FILL)
-    page.click("#figure-anisotropy\\.top_variance_share details.behind summary")
-    rows = "[...document.querySelectorAll('#figure-anisotropy\\\\.top_variance_share details.behind tbody tr')]"
+    page.click(f"{ITS} .fill")
+    page.click(f"{ITS} details.behind summary")
+    rows = f"[...document.querySelectorAll('{ITS} details.behind tbody tr')]"
     assert page.until(f"return {rows}.length") == values.size()["words"]
-    head = page.texts("#figure-anisotropy\\.top_variance_share details.behind th")
+    head = page.texts(f"{ITS} details.behind th")
     assert {"corpus", "model", "layer", "value", "ci low"} <= set(head) and "view" not in head, "all rows have the same"
     cells = f"{rows}.map(row => Number(row.cells[{head.index('value')}].textContent))"
     largest = f"return Math.abs(Math.max(...{cells}) / arguments[0] - 1) < 1e-3"
@@ -118,16 +104,15 @@ def test_the_drawn_points_and_the_table_behind_them_are_the_numbers_and_follow_t
     before = page.texts(f"{FIGURE} .reading")
     change(page, page.click, "input[value=no-sinks]")
     page.until(largest, float(values.max()["no-sinks"]))
-    after = page.texts(f"{FIGURE} .reading")
-    assert after != before
+    (after,) = page.texts(f"{FIGURE} .reading")
     label = page.run(f"return document.querySelector('{FIGURE} [role=graphics-document]').ariaLabel")
-    assert after[0][:20] in label, "what is said to a screen reader follows"
+    assert [after] != before and after[:20] in label, "what is said to a screen reader follows"
     at_start = change(page, page.choose, "#moment", 0, "input")
     assert page.texts("#moment-label") == ["step 0"]
     assert len(at_start) == points, "models with one checkpoint stay"
     page.click("button.play")
-    page.until("return document.getElementById('moment-label').textContent.startsWith('last')")
-    page.until("return document.querySelector('button.play').textContent.includes('▶')")
+    ended = "document.getElementById('moment-label').textContent.startsWith('last')"
+    page.until(f"return {ended} && document.querySelector('button.play').textContent.includes('▶')")
     assert marks(page) != at_start
     page.assert_quiet()
 
@@ -152,13 +137,10 @@ def test_everything_is_reached_with_the_keyboard_and_a_name_in_the_legend_brings
 
 def test_a_layer_can_be_followed_over_training(tab, reports):
     tab.open(reports / "made-up" / "training.html")
-    name = "intrinsic_dimension.twonn.training"
-    inside = f'.panel[data-chart="{name}"][data-corpus="nested"]'
-    tab.see(inside)
-    count = "return document.querySelectorAll(arguments[0] + ' .mark-symbol path').length === arguments[1]"
-    tab.until(count, inside, 8)
-    tab.choose(f'select[data-chart="{name}"]', "0")
-    tab.until(count, inside, 4)  # the encoder has no value at layer 0
+    chart = '[data-chart="intrinsic_dimension.twonn.training"]'
+    inside = f'.panel{chart}[data-corpus="nested"]'
+    assert len(marks(tab, inside)) == 8
+    assert len(change(tab, tab.choose, f"select{chart}", "0", of=inside)) == 4, "the encoder has no value at layer 0"
 
 
 def test_the_theme_follows_the_system_and_can_be_switched(tab, reports):
@@ -211,8 +193,7 @@ def test_on_a_phone_the_body_never_scrolls_sideways_failures_are_seen_first_and_
             tab.scroll(800)
             assert tab.texts(".broken") == tab.texts("main script, main img") == [], "a token is text"
         assert tab.run("return document.documentElement.scrollWidth") <= 360, name
-        widths = tab.run("return [...document.querySelectorAll('svg.marks')].map(s => s.clientWidth)")
-        assert all(drawn > 120 for drawn in widths)
+        assert tab.run("return [...document.querySelectorAll('svg.marks')].every(svg => svg.clientWidth > 120)")
     tab.assert_quiet()
 
 
@@ -237,29 +218,21 @@ def test_without_scripts_the_numbers_are_still_there(tab, reports):
         text = tab.browser.find_element("tag name", "body").text
     finally:
         tab.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    for words in ("The charts need JavaScript", "Data as CSV", "Definition", "reporter export --site"):
-        assert words in text
-    assert "its numbers as CSV" in text
-
-
-SAVE = """
-const figure = document.getElementById("figure-anisotropy.top_variance_share");
-const make = URL.createObjectURL;
-URL.createObjectURL = blob => { blob.text().then(text => { window.saved = text; }); return make.call(URL, blob); };
-[...figure.querySelectorAll(".exports button")].find(button => button.textContent === "SVG").click();
-"""
+    words = ("The charts need JavaScript", "Data as CSV", "Definition", "reporter export --site", "its numbers as CSV")
+    assert not [one for one in words if one not in text]
 
 
 def test_a_whole_figure_is_saved_as_it_is_seen(page):
-    page.click(FILL)
+    page.click(f"{ITS} .fill")
     page.until(DRAWN)
-    page.run(SAVE)
+    page.run(f"""
+      const make = URL.createObjectURL, keep = text => {{ window.saved = text; }};
+      URL.createObjectURL = blob => {{ blob.text().then(keep); return make.call(URL, blob); }};
+      [...document.querySelectorAll('{ITS} .exports button')].find(one => one.textContent === "SVG").click()""")
     root = ElementTree.fromstring(page.until("return window.saved"))
     texts = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert root.get("width") == "170mm"
-    assert any(text.startswith("Variance explained by") for text in texts)
-    assert IMAGE in texts  # the legend, as text
-    assert any(text.startswith("Tokens: all tokens") for text in texts)
+    assert root.get("width") == "170mm" and IMAGE in texts, "the legend is text"
+    assert all(any(text.startswith(said) for text in texts) for said in ("Variance explained by", "Tokens: all tokens"))
     ids = [element.get("id") for element in root.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
 
@@ -308,6 +281,7 @@ def test_a_heat_map_has_a_cell_for_each_two_layers_and_marks_are_read_with_the_a
     whole.click('[id="figure-layer_pairs.pairs"] .fill')
     inside = panel("layer_pairs.pairs", "gpt2 × gpt2")
     assert len(marks(whole, inside)) == 7 * 7
+    pick = 'select[data-chart="{}"][data-pick="{}"]'.format
     change(whole, whole.choose, pick("layer_pairs.pairs", "statistic"), "knn", of=inside)
     whole.choose(pick("layer_pairs.pairs", "among"), "bert with others")
     assert whole.run("return document.querySelector(arguments[0]).hidden", inside) is True

@@ -14,7 +14,7 @@ import reporter
 from reporter.app.cli import app
 from reporter.metrics.base import METRICS
 from reporter.runs.studies import offer
-from reporter.spec import SpecError, load_study
+from reporter.spec import load_study
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = [*sorted((ROOT / "reporter/app/docs/pages").glob("*.md")), ROOT / "README.md"]
@@ -81,16 +81,6 @@ def test_the_questions_have_answers(place, page, query):
     assert len(answer) or "status <> 'done'" in query
     # Two studies, one with two checkpoints, two token sets: a row that cannot be told from another mixes them.
     assert not answer.select_dtypes(exclude="float").duplicated().any()
-
-
-def test_the_error_is_the_one_that_is_shown(tmp_path):
-    shown = re.search(r"^study\.yaml:(\d+):(\d+): (models\.gpt2\.dtyp: .*)$", PAGES["studies"], re.MULTILINE)
-    assert shown
-    study = next(text for text in blocks("studies", "yaml") if "dtype: float32" in text)
-    (tmp_path / "study.yaml").write_text(study.replace("dtype: float32", "dtyp: float32"), "utf-8")
-    with pytest.raises(SpecError) as caught:
-        load_study(tmp_path / "study.yaml", offer())
-    assert str(caught.value).replace(f"{tmp_path}/", "") == shown[0]
 
 
 def test_the_messages_of_the_page_of_errors_are_in_the_program():

@@ -28,9 +28,14 @@ def mine(seen, options):
         yield reporter.Value("norm", place, float(sum(seen.moments(place).mean ** 2) ** 0.5), seen.moments(place).n)
 """
 LONG = {"says": "It is long.", "value": {"metric": "mine.norm", "model": "small", "layer": "last"}, "above": 0.0}
-SHORT = {"generate": "grammar", "texts": 40, "words": [5, 12]}
-STUDY = {"study": "plugged", "plugins": ["mine.py"], "models": {"small": MODEL}, "corpora": {"c": SHORT}}
-STUDY |= {"metrics": ["mine"], "views": ["words"], "claims": {"long": LONG}}
+STUDY = {
+    "study": "plugged",
+    "plugins": ["mine.py"],
+    "models": {"small": MODEL},
+    "metrics": ["mine"],
+    "views": ["words"],
+}
+STUDY |= {"corpora": {"c": {"generate": "grammar", "texts": 40, "words": [5, 12]}}, "claims": {"long": LONG}}
 
 
 def first_cell(study, plugin=None):
