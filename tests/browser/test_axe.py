@@ -26,12 +26,8 @@ for (const figure of document.querySelectorAll(".figure:has(.panel)")) {
 for (const lid of document.querySelectorAll("main details, header details")) lid.open = true;
 """
 FIRST = """
-const cut = (within, most) => {
+for (const [within, most] of [["tbody", 5], ["svg.marks g[class*=mark-]", 6], ["pre code", 0]])
   for (const own of document.querySelectorAll(within)) for (const one of [...own.children].slice(most)) one.remove();
-};
-cut("tbody", 5);
-cut("svg.marks g[class*=mark-]", 6);
-cut("pre code", 0);
 """
 # What axe finds besides on how headings, landmarks and tables are ordered is asked for, too, whatever its weight.
 AXE = """

@@ -96,8 +96,7 @@ for (const one of document.querySelectorAll("*")) {
     const leads = /^(.*:)?(href|src|action|formaction|data|srcdoc|poster)$/i.test(name);
     if (leads && (/^\\s*javascript:/i.test(value) || value.startsWith(arguments[0]))) found.push(`${name}=${value}`);
   }
-  if (/^(iframe|object|embed|base|frame|foreignobject)$/i.test(one.tagName)) found.push(one.tagName);
-  if (one.tagName === "META" && one.httpEquiv.toLowerCase() === "refresh") found.push("refresh");
+  if (one.matches("iframe, object, embed, base, frame, foreignObject, [http-equiv=refresh i]")) found.push(one.tagName);
 }
 return found;
 """

@@ -36,10 +36,7 @@ corpora:
 METRICS = """study: b
 title: T
 models: {a: gpt2}
-corpora:
-  f: {file: x.txt, unit: line, limit: 5, min_words: 2}
-  i: {texts: [a, "b"], max_words: 7}
-  j: {dataset: x/y, split: test}
+corpora: {f: {file: x.txt, unit: line, limit: 5, min_words: 2}, i: {texts: [a, "b"], max_words: 7}, j: {dataset: x/y}}
 views: [words, all, no-sinks]
 metrics:
   - convergence

@@ -24,17 +24,11 @@ def fill(place, empty, numbers=(), study="s", spec=SPEC, model=None, options="{}
     if not place.exists():
         place.mkdir()
         shutil.copy(empty, place)
-    bert = {"model": "bert", "checkpoint": "final"}
-    facts = {"position": 1, "is_last": True, "revision": "aa", "layers": 4, "status": "done"} | (model or {})
-    insert(
-        place,
-        ("studies", {"spec": spec, "versions": versions}),
-        ("models", bert | facts),
-        ("corpora", {"corpus": "wiki", "content_hash": "ab"}),
-        ("cells", bert | {"corpus": "wiki", "metric": "motion", "status": "done", "options": options}),
-        *(number(*values) for values in numbers),
-        study=study,
-    )
+    bert = {"model": "bert", "checkpoint": "final", "status": "done"}
+    facts = bert | {"position": 1, "is_last": True, "revision": "aa", "layers": 4} | (model or {})
+    rows = [("studies", {"spec": spec, "versions": versions}), ("corpora", {"corpus": "wiki", "content_hash": "ab"})]
+    rows += [("models", facts), ("cells", bert | {"corpus": "wiki", "metric": "motion", "options": options})]
+    insert(place, *rows, *(number(*values) for values in numbers), study=study)
     return place
 
 

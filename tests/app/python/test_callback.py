@@ -14,12 +14,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingA
 import reporter
 from reporter.app.callback import MeasureCheckpoints, scalars
 
-STUDY = {
-    "study": "watched",
-    "corpora": {"few": {"texts": [f"the cat {word} on the mat" for word in ("sat", "lay", "ran", "was", "is", "saw")]}},
-    "metrics": ["motion"],
-    "views": ["words"],
-}
+TEXTS = [f"the cat {word} on the mat" for word in ("sat", "lay", "ran", "was", "is", "saw")]
+STUDY = {"study": "watched", "corpora": {"few": {"texts": TEXTS}}, "metrics": ["motion"], "views": ["words"]}
 
 
 @pytest.fixture(scope="module")

@@ -28,14 +28,8 @@ def mine(seen, options):
         yield reporter.Value("norm", place, float(sum(seen.moments(place).mean ** 2) ** 0.5), seen.moments(place).n)
 """
 LONG = {"says": "It is long.", "value": {"metric": "mine.norm", "model": "small", "layer": "last"}, "above": 0.0}
-STUDY = {
-    "study": "plugged",
-    "plugins": ["mine.py"],
-    "models": {"small": MODEL},
-    "metrics": ["mine"],
-    "views": ["words"],
-}
-STUDY |= {"corpora": {"c": {"generate": "grammar", "texts": 40, "words": [5, 12]}}, "claims": {"long": LONG}}
+STUDY = {"study": "plugged", "plugins": ["mine.py"], "models": {"small": MODEL}, "metrics": ["mine"]}
+STUDY |= {"views": ["words"], "claims": {"long": LONG}, "corpora": {"c": {"generate": "grammar", "texts": 40}}}
 
 
 def first_cell(study, plugin=None):
@@ -68,12 +62,11 @@ def test_a_study_measures_what_its_plugin_defines():
     assert list(numbers.index) == [0, 1, 2] and (numbers > 0).all()
     assert list(results.claims["verdict"]) == ["supported"]
     assert 'id="figure-mine.' in results.report.with_name("layers.html").read_text("utf-8")
-    called = CliRunner().invoke(app, ["validate", "studies/s.yaml"])
-    assert called.exit_code == 0, called.output
+    assert CliRunner().invoke(app, ["validate", "studies/s.yaml"]).exit_code == 0
     forget_plugins()
     Path("studies/mine.py").rename("mine.py")  # by its id, relative paths start from the current folder
-    stored = find_study("plugged", Path("results"))
-    assert [choice.name for choice in stored.study.metrics] == ["mine"] and "long" in stored.study.claims
+    stored = find_study("plugged", Path("results")).study
+    assert [choice.name for choice in stored.metrics] == ["mine"] and "long" in stored.claims
 
 
 def test_an_edited_plugin_is_computed_again_and_is_known_to_its_study_alone():
@@ -100,9 +93,8 @@ def test_a_plugin_that_breaks_is_named_with_its_line():
         *((ANALYSIS.replace('"ends"', f'"{name}"'), f"'{name}'") for name in ("models", "copy", "Ends", "motion")),
     ):
         Path("mine.py").write_text(source, "utf-8")
-        with pytest.raises(reporter.UsageError) as caught:
+        with pytest.raises(reporter.UsageError, match=rf"^.*{re.escape(said)}.*\Z"):
             reporter.validate(STUDY)
-        assert said in str(caught.value) and "\n" not in str(caught.value)
         forget_plugins()
 
 

@@ -13,14 +13,10 @@ from reporter.runs.studies import study_of
 from reporter.texts.tokens import Shard, tokenise
 
 KEY, NUMBERS = ["metric", "statistic", "view", "site", "layer"], ("value", "ci_low", "ci_high", "n", "depth")
-OWN = {
-    "study": "own",
-    "models": {"decoder": MODEL, "encoder": {"recipe": MODEL["recipe"] | {"architecture": "bert"}}},
-    "corpora": {"c": {"generate": "grammar", "texts": 40, "words": [5, 12]}},
-    "metrics": ["convergence", "contextuality", "intrinsic_dimension", "outliers", "variance", "layer_pairs"],
-    "views": ["no-sinks"],
-    "run": {"precision": "float32"},
-}
+OWN = {"models": {"decoder": MODEL, "encoder": {"recipe": MODEL["recipe"] | {"architecture": "bert"}}}}
+OWN |= {"metrics": ["convergence", "contextuality", "intrinsic_dimension", "outliers", "variance", "layer_pairs"]}
+OWN |= {"study": "own", "corpora": {"c": {"generate": "grammar", "texts": 40, "words": [5, 12]}}}
+OWN |= {"views": ["no-sinks"], "run": {"precision": "float32"}}
 
 
 @pytest.fixture(scope="module")
@@ -147,15 +143,10 @@ def study(measured, tmp_path_factory):
     given["given-decoder"]["base"] = "decoder"
     area = {"metric": "convergence.area", "corpus": "c"}
     sides = {"value": area | {"model": "given-decoder"}, "above": area | {"model": "given-encoder"}}
-    return OWN | {
-        "study": "given",
-        "models": OWN["models"] | given,
-        "corpora": OWN["corpora"] | {"d": {"texts": ["A text of which there are no states."]}},
-        "metrics": ["convergence", "contextuality", "layer_pairs", "loss"],
-        "baselines": ["shuffled"],
-        "groups": {"g": ["Hello.", "Hi."]},
-        "claims": {"alike": {"says": "Both decoders are as alike.", **sides}},
-    }
+    more = {"study": "given", "models": OWN["models"] | given, "baselines": ["shuffled"], "groups": {"g": ["a", "b"]}}
+    more |= {"corpora": OWN["corpora"] | {"d": {"texts": ["A text of which there are no states."]}}}
+    more |= {"claims": {"alike": {"says": "Both decoders are as alike.", **sides}}}
+    return OWN | more | {"metrics": ["convergence", "contextuality", "layer_pairs", "loss"]}
 
 
 def test_its_numbers_are_those_of_the_model_until_its_file_changes(measured, study, bare_runs, tmp_path):
