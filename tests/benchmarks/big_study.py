@@ -58,16 +58,15 @@ def fill(source: Path, study: str, out: Path, models: int, layers: int, checkpoi
 def _spread(table: str, columns: list[str], study: str, deep: str, layers: int, checkpoints: int) -> str:
     """Return SQL that gives each checkpoint of many models the rows of the deepest one; rows of no model stay once."""
     who = [name for name in ("model", "model_a", "model_b") if name in columns]
-    said = {"study": "'big'"} | dict.fromkeys(who, "name")
-    if who and "role" in columns:
-        said["role"] = "CASE WHEN i % 2 = 0 THEN 'decoder' ELSE 'encoder' END"
-    marks = [name for name in ("checkpoint", "checkpoint_a", "checkpoint_b") if name in columns] if who else []
+    said, has = {"study": "'big'"} | dict.fromkeys(who, "name"), set(columns)
+    marks = [name for name in ("checkpoint", "checkpoint_a", "checkpoint_b") if name in has] if who else []
+    rough = ROUGH.format(layer="layer" if "layer" in has else "NULL")
+    if who:
+        said |= {number: f"{number} * {rough}" for number in {"value", "ci_low", "ci_high", "loss"} & has}
+        said |= {"role": "CASE WHEN i % 2 = 0 THEN 'decoder' ELSE 'encoder' END"} if "role" in has else {}
     if checkpoints > 1:
-        said |= dict.fromkeys(marks, "mark") | ({"step": "at_step"} if who and "step" in columns else {})
-    for number in ("value", "ci_low", "ci_high", "loss") if who else ():
-        if number in columns:
-            said[number] = f"{number} * {ROUGH.format(layer='layer' if 'layer' in columns else 'NULL')}"
-    if "depth" in columns:
+        said |= dict.fromkeys(marks, "mark") | ({"step": "at_step"} if who and "step" in has else {})
+    if "depth" in has:
         said["depth"] = f"layer / {layers - 1}.0"
     if table == "models":
         said["layers"] = str(layers - 1)
@@ -77,8 +76,7 @@ def _spread(table: str, columns: list[str], study: str, deep: str, layers: int, 
     if table.endswith("_answers"):
         kept += [f"c = {checkpoints}"] * bool(marks)
     else:
-        cut = [name for name in ("layer", "layer_a", "layer_b", "last") if name in columns]
-        kept += [f"({name} IS NULL OR {name} < {layers})" for name in cut]
+        kept += [f"({name} IS NULL OR {name} < {layers})" for name in {"layer", "layer_a", "layer_b", "last"} & has]
     given = ", ".join(f"{value} AS {name}" for name, value in said.items())
     fresh = f"SELECT rows.* REPLACE ({given}) FROM {table} AS rows, many WHERE {' AND '.join(kept)}"
     return f"CREATE OR REPLACE TEMP TABLE fresh AS {fresh}"

@@ -31,7 +31,6 @@ here.
 import argparse
 import json
 import sys
-from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -177,14 +176,11 @@ def _row(key, numbers, subset, texts):
     return dict(zip(KEY, key, strict=True)) | of | {"missing": int(own["value"].isna().sum())}
 
 
-@contextmanager
 def floors_of_one_size():
     """Draw each floor once, for 1000 tokens: drawing them for each subset would take most of the time."""
-    with ExitStack() as until_the_end:
-        for name in ("eigenvalues", "top_variance_share", "mean_cosine", "pair_cosine", "step_angle"):
-            one_size = partial(lambda of, n, d, seed: of(1000, d, 0), getattr(noise, name))
-            until_the_end.enter_context(patch.object(noise, name, one_size))
-        yield
+    names = ("eigenvalues", "top_variance_share", "mean_cosine", "pair_cosine", "step_angle")
+    drawn = {name: partial(lambda of, n, d, seed: of(1000, d, 0), getattr(noise, name)) for name in names}
+    return patch.multiple(noise, **drawn)
 
 
 def table(rows):
@@ -240,11 +236,9 @@ def main(arguments=None):
     parser.add_argument("--base", type=Path, help="the folder of the model it was made from, for `change`")
     parser.add_argument("--texts", type=Path, help="a text file; none: made-up texts")
     parser.add_argument("--unit", choices=("line", "paragraph"), default="line", help="what is a text of the file")
-    parser.add_argument("--min-words", type=int, default=4)
-    parser.add_argument("--max-tokens", type=int, default=96)
-    parser.add_argument("--texts-in-all", type=int, default=2000)
-    parser.add_argument("--subset", type=int, default=100)
-    parser.add_argument("--subsets", type=int, default=200)
+    usual = {"min-words": 4, "max-tokens": 96, "texts-in-all": 2000, "subset": 100, "subsets": 200}
+    for name, number in usual.items():
+        parser.add_argument(f"--{name}", type=int, default=number)
     parser.add_argument("--layers", help="such as 0,3,6; none: the first, the middle one and the last")
     parser.add_argument("--metrics", default="anisotropy,spectrum,variance,motion,convergence,contextuality")
     parser.add_argument("--options", type=json.loads, default={}, help="JSON: options by metric")

@@ -12,6 +12,7 @@ from oracles.fake_model import FakeModel, FakeTexts
 from oracles.tokens import all_tokens
 
 from reporter.app.verify import by_map
+from reporter.app.verify.by_token import mean_cosine
 from reporter.forward.means import poisson_weights
 from reporter.forward.observed import KINDS, Observed
 from reporter.geometry.intervals import error_over_texts, interval, percentile_interval, share_interval
@@ -73,14 +74,18 @@ WORDS = [np.random.default_rng(i).integers(3 * (i % 12), 3 * (i % 12) + 6, 3 + i
 CORPUS = FakeTexts(" ".join(map(str, words)) for words in WORDS)
 
 
+def clustered(clusters):
+    texts = FakeTexts(CORPUS)
+    texts.clusters = clusters
+    return texts
+
+
 @pytest.fixture
 def seen(observe):
     """Return a function that measures the texts with some clusters."""
 
     def run(clusters, **options):
-        texts = FakeTexts(CORPUS)
-        texts.clusters = clusters
-        observables, counts = observe(FakeModel(role="decoder"), texts, **options)
+        observables, counts = observe(FakeModel(role="decoder"), clustered(clusters), **options)
         layout = observables["moments"].layout
         return Observed(observables, layout, counts.distinct_texts, "words", 0, clustered=clusters is not None)
 
@@ -105,18 +110,13 @@ def test_clusters_of_one_text_change_nothing(seen):
 
 
 def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split(seen):
-    clusters, others = np.arange(96) % 12, ("contextuality", "entropy", "layer_pairs")
+    clusters = np.arange(96) % 12
     whole, plain = seen(clusters), seen(None)
     parts = seen(clusters, shard_characters=150, batch_tokens=200)
     assert whole.texts == parts.texts == 12 and plain.texts == 96
     model = FakeModel(role="decoder")
     tokens = all_tokens(model.reference, CORPUS, model.tokenizer, decoder=True, positions=True).view("words")
     x, of = tokens.states[1], tokens.texts % 12
-
-    def mean_cosine(x):
-        total = (x / np.linalg.norm(x, axis=1, keepdims=True)).sum(axis=0)
-        return (total @ total - len(x)) / (len(x) * (len(x) - 1))
-
     numbers = {
         ("motion", "norm"): lambda x: np.linalg.norm(x, axis=1).mean(),
         ("anisotropy", "mean_cosine"): mean_cosine,
@@ -131,15 +131,13 @@ def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split
         assert value == pytest.approx(number(x), rel=1e-5) and again == pytest.approx(value, rel=1e-6)
         assert halves[0] == pytest.approx(error, rel=0.25) and halves[1] == pytest.approx(halves[0], rel=1e-3)
         assert halves[2] < 0.75 * halves[0]
-    for name in others:
+    for name in ("contextuality", "entropy", "layer_pairs"):
         wide, narrow = (mean(name, side, lambda r: r.ci_high and r.ci_high - r.ci_low) for side in (whole, plain))
         assert wide > narrow > 0, name
     free = replace(whole, clustered=False)
     p, p_of_texts = (mean("convergence", side, lambda r: "gap_p" in r.statistic and r.value) for side in (whole, free))
     assert p > p_of_texts
-    texts = FakeTexts(CORPUS)
-    texts.clusters = clusters
-    found = by_map.linearity(read_again(model, texts), {})
+    found = by_map.linearity(read_again(model, clustered(clusters)), {})
     again = {(r.statistic, r.place.layer): r.value for r in found if r.view == "words" and r.place.site != "final"}
     held_out = [r for r in computed("linearity", whole) if r.statistic == "linearity_heldout" and r.value is not None]
     assert held_out

@@ -30,14 +30,13 @@ def _reading(parts, path, kinds, final=None, **attributes):
 
 def read_again(model, texts):
     """Return what ``verify`` reads of a made-up model: each text alone, in float64, under every view."""
-    first, parts = {}, []
+    first, parts, clusters = {}, [], getattr(texts, "clusters", None)
     for index, text in enumerate(texts):
         encoding, original = model.tokenizer(text), first.setdefault(text, index)
-        if ids := encoding["input_ids"]:
-            special = np.array(encoding["special_tokens_mask"], dtype=bool)
-            clusters = getattr(texts, "clusters", None)
-            unit = original if clusters is None else int(clusters[original])
-            parts.append(Tokenised(index, ids, special, False, original, unit))
+        unit = original if clusters is None else int(clusters[original])
+        special = np.array(encoding["special_tokens_mask"], dtype=bool)
+        if len(special):
+            parts.append(Tokenised(index, encoding["input_ids"], special, False, original, unit))
     states = [model.reference(part.ids) for part in parts]
     kinds = [kinds_of_text(path[1:], part.special, Rule()) for path, part in zip(states, parts, strict=True)]
     whole = [np.concatenate(layer) for layer in zip(*states, strict=True)]
@@ -68,9 +67,12 @@ class FakeSubject:
     moved, last = 0.0, "block"
 
     def __init__(self, model):
-        self.model, self.base_model, self.whole = self, _Base(model), self
+        self.model, self.base_model, self.whole = self, SimpleNamespace(model=model, forward=self._forward), self
         self.tokenizer = SimpleNamespace(mask_token_id=FakeHead.mask_id)
         self.head, self._vectors = FakeHead(model), torch.from_numpy(model.embeddings)
+
+    def _forward(self, input_ids, attention_mask=None):
+        return SimpleNamespace(last_hidden_state=self.base_model.model.states(input_ids, attention_mask)[-1])
 
     def __call__(self, **inputs):
         return SimpleNamespace(logits=self.head.logits(self.base_model.forward(**inputs).last_hidden_state))
@@ -86,14 +88,6 @@ class FakeSubject:
         return []
 
 
-class _Base:
-    def __init__(self, model):
-        self.model = model
-
-    def forward(self, input_ids, attention_mask=None):
-        return SimpleNamespace(last_hidden_state=self.model.states(input_ids, attention_mask)[-1])
-
-
 def again(metric, states, texts=None, **options):
     """Return {(statistic, layer): number} of a metric, without numbers for pairs of layers; layer None: of the model.
 
@@ -106,10 +100,8 @@ def again(metric, states, texts=None, **options):
     n = len(states[0])
     texts = np.arange(n) if texts is None else np.asarray(texts)
     none, zeros, never = np.zeros(n, dtype=int), np.zeros(n), np.zeros(n, dtype=bool)
-    parts = []
-    for text in np.unique(texts).tolist():
-        size = int((texts == text).sum())
-        parts.append(Tokenised(text, [0] * size, np.zeros(size, dtype=bool), False, text, text))
+    sizes = zip(*(of.tolist() for of in np.unique(texts, return_counts=True)), strict=True)
+    parts = [Tokenised(text, [0] * size, np.zeros(size, dtype=bool), False, text, text) for text, size in sizes]
     kinds = Kinds(never, never, never, none, none, zeros, zeros, none - 1)
     reading = _reading(parts, states, [kinds])
     return {

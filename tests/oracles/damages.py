@@ -23,18 +23,6 @@ def _blocks(weights: dict[str, torch.Tensor], change: Callable[[int], int | None
     return found
 
 
-def _of_block(weights: dict[str, torch.Tensor], block: int, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    for name, weight in weights.items():
-        match = BLOCK.fullmatch(name)
-        if match and int(match[2]) == block and weight.dim() == 2:
-            weights[name] = change(weight).contiguous()
-
-
-def _rounded(weight: torch.Tensor, levels: int) -> torch.Tensor:
-    step = weight.abs().amax(dim=1, keepdim=True) / levels
-    return (weight / step).round() * step
-
-
 def damaged(folder: Path, into: Path, damage: str, block: int) -> Path:
     """Copy a model and damage a block.
 
@@ -48,19 +36,22 @@ def damaged(folder: Path, into: Path, damage: str, block: int) -> Path:
     shutil.copytree(folder, into)
     weights, at = load_file(into / "model.safetensors"), block - 1
     levels, shares = {"rounded": 7, "int8": 127}, {"noised": 0.05, "noised by a fifth": 0.2}
-    if damage in levels:
-        _of_block(weights, at, lambda w: _rounded(w, levels[damage]))
-    elif damage in shares:
-        noise = torch.Generator().manual_seed(0)
-        _of_block(weights, at, lambda w: w + w.std() * shares[damage] * torch.randn(w.shape, generator=noise))
-    elif damage == "dropped":
+    noise = torch.Generator().manual_seed(0)
+    for name, weight in weights.items():
+        match = BLOCK.fullmatch(name)
+        if match and int(match[2]) == at and weight.dim() == 2:
+            if damage in levels:
+                step = weight.abs().amax(dim=1, keepdim=True) / levels[damage]
+                weights[name] = (weight / step).round() * step
+            elif damage in shares:
+                weights[name] = weight + weight.std() * shares[damage] * torch.randn(weight.shape, generator=noise)
+    if damage == "dropped":
         weights = _blocks(weights, lambda number: None if number == at else number - (number > at))
         config = json.loads((into / "config.json").read_text("utf-8"))
         depth = next(name for name in ("n_layer", "num_hidden_layers") if name in config)
         (into / "config.json").write_text(json.dumps(config | {depth: config[depth] - 1}), "utf-8")
     elif damage == "swapped":
         weights = _blocks(weights, lambda number: {at: at + 1, at + 1: at}.get(number, number))
-    else:
-        assert damage == "nothing"
+    assert damage in {*levels, *shares, "dropped", "swapped", "nothing"}
     save_file(weights, into / "model.safetensors", metadata={"format": "pt"})
     return into

@@ -200,17 +200,19 @@ def main():
         rate = np.mean([bool(of_nothing(study, truth, kind, i).rows) for i in range(repetitions)])
         print(f"{study}, {truth}, {kind}: {rate:.3f}")
     for kind in KINDS:
-        sets = [row for i in range(repetitions) for row in peak(i, kind)]
-        inside = np.mean([row["layer_first"] <= 7 <= row["layer_last"] for row in sets])
-        width = np.mean([row["layer_last"] - row["layer_first"] + 1 for row in sets])
-        print(f"peak, {kind}: found {len(sets) / repetitions:.2f}, in the set {inside:.3f}, {width:.1f} layers")
+        sets = [(row["layer_first"], row["layer_last"]) for i in range(repetitions) for row in peak(i, kind)]
+        print(f"peak, {kind}: {told([range(first, last + 1) for first, last in sets], repetitions)}")
     for kind, paired in product((*KINDS, "opposite"), (False, True)):
-        peaks = [found for i in range(repetitions) if (found := not_told_apart(i, kind, paired)) is not None]
-        inside, width = np.mean([7 in one.among for one in peaks]), np.mean([len(one.among) for one in peaks])
+        peaks = [found.among for i in range(repetitions) if (found := not_told_apart(i, kind, paired)) is not None]
         wrong = np.mean([ruled_out(i, kind, paired) for i in range(repetitions)])
-        told = f"found {len(peaks) / repetitions:.2f}, in the set {inside:.3f}, {width:.1f} layers, "
-        told += f"one of equals left out {wrong:.3f}"
-        print(f"peak of {TEXTS} texts, {kind}, {'paired' if paired else 'bounded'}: {told}")
+        of = f"peak of {TEXTS} texts, {kind}, {'paired' if paired else 'bounded'}"
+        print(f"{of}: {told(peaks, repetitions)}, one of equals left out {wrong:.3f}")
+
+
+def told(sets, repetitions):
+    """Return how often there is a set of layers, how often the peak is in it, and how large it is, as text."""
+    inside, width = np.mean([7 in among for among in sets]), np.mean([len(among) for among in sets])
+    return f"found {len(sets) / repetitions:.2f}, in the set {inside:.3f}, {width:.1f} layers"
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ from typing import Any
 from oracles.families import build_family
 
 _BERT: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 200}
-SIZES = {"gpt2": ("n_layer", {"n_embd": 16, "n_positions": 200})}
-"""What says how many layers there are, and how small the rest is, where that is not as in BERT."""
+_GPT2 = {"n_embd": 16, "n_positions": 200}
 
 # The family of each model, and as many layers as claims speak of by number.
 HUB: dict[str, tuple[str, int]] = {
@@ -50,19 +49,15 @@ def fill(cache: Path, models: Iterable[Any], scratch: Path, words: list[str]) ->
         words: what their tokenizers know.
     """
     for model in models:
+        family, layers = HUB[model.hub]
+        depth, small = ("n_layer", _GPT2) if family == "gpt2" else ("num_hidden_layers", _BERT)
+        small = small | {"vocab_size": len(words) + 32, depth: layers}
         revisions = [one.name for one in model.checkpoints] or [model.revision or "main"]
-        for number, revision in enumerate(revisions):
-            put(cache, model.hub, revision, build(model.hub, scratch / model.hub / revision, words, number))
-
-
-def build(hub: str, folder: Path, words: list[str], number: int = 0) -> Path:
-    """Save a tiny random model of a family; ``number`` makes the weights of a training's checkpoints differ."""
-    family, layers = HUB[hub]
-    depth, options = SIZES.get(family, ("num_hidden_layers", _BERT))
-    folder.mkdir(parents=True)
-    options = {"vocab_size": len(words) + 32, "initializer_range": 0.1 + 0.02 * number, depth: layers} | options
-    add_words(build_family(family, folder, **options), words)
-    return folder
+        for number, revision in enumerate(revisions):  # the weights of a training's checkpoints differ
+            folder = scratch / model.hub / revision
+            folder.mkdir(parents=True)
+            add_words(build_family(family, folder, **small, initializer_range=0.1 + 0.02 * number), words)
+            put(cache, model.hub, revision, folder)
 
 
 def put(cache: Path, hub: str, revision: str, folder: Path) -> None:

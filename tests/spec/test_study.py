@@ -173,13 +173,8 @@ def test_a_recipe_that_continues_another_has_it_as_base_and_a_twin_is_the_recipe
     )
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
+def test_the_starter_is_a_valid_study_that_compares_two_roles_without_a_hub(catalogue, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.usefixtures("here")
-def test_the_starter_is_a_valid_study_named_like_its_file_that_compares_two_roles_without_a_hub(catalogue):
     for name in ("study", "my-study.yaml", "a.yml"):
         path = Path(name if "." in name else f"{name}.yaml")
         assert write_starter(name) == path
@@ -193,8 +188,8 @@ def test_the_starter_is_a_valid_study_named_like_its_file_that_compares_two_role
     assert {"bert", "pythia", "mine"} <= set(study.models) and {"notes", "few"} <= set(study.corpora)
 
 
-@pytest.mark.usefixtures("here")
-def test_a_new_study_or_metric_is_named_like_its_file_and_replaces_nothing(tmp_path):
+def test_a_new_study_or_metric_is_named_like_its_file_and_replaces_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     Path("study.yaml").write_text("mine")
     with pytest.raises(UsageError, match="choose another name, or delete"):
         write_starter("study")

@@ -109,8 +109,9 @@ def test_of_two_cells_without_a_contradiction_the_later_done_one_is_taken(folder
 
 LAYER = "view words, statistic norm, site block, layer"
 CELL_OF_BERT = "cell bert × final × wiki × motion"
+OTHER = "UPDATE models SET fingerprint = 'v';UPDATE cells SET metric = 'anisotropy' WHERE model = 'bert'"
 CONTRADICTIONS = {  # what changes in the other folder, and how that is named
-    "UPDATE models SET fingerprint = 'v'": "'bert', checkpoint 'final': the hash of its weights is w in one, v in two",
+    OTHER: "'bert', checkpoint 'final': the hash of its weights is w in one, v in two",
     "UPDATE corpora SET content_hash = 'd'": "study 's', corpus 'wiki': the hash of its texts is c in one, d in two",
     """UPDATE cells SET fingerprint = 'f', inputs = '{"options": 1}'""": f"{CELL_OF_BERT}: the input 'options' is i",
     "UPDATE cells SET fingerprint = 'f', inputs = NULL": "the input 'options' is i in one, null in two",
@@ -130,13 +131,6 @@ def test_a_contradiction_is_named_and_nothing_is_written(folder, tmp_path, chang
     cells = 2 + ("corpora" not in change)  # all that was measured of another model, or on other texts, is left out
     assert len(of_cells(merged)) == cells and len(rows(merged)["models"]) == 3
     assert column(merged, "value FROM layer_metrics WHERE model = 'bert' AND layer = 1") == [0.1]
-
-
-def test_with_a_model_that_is_another_one_all_that_was_measured_of_it_is_left_out(folder, tmp_path):
-    one = folder("one", "bert")
-    two = folder("two", "bert", change="UPDATE models SET fingerprint = 'v';UPDATE cells SET metric = 'anisotropy'")
-    merge(merged := tmp_path / "out", [one, two], prefer=one)
-    assert column(merged, "metric FROM cells") == ["motion"]
 
 
 @pytest.mark.answers
