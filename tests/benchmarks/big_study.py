@@ -38,9 +38,8 @@ def fill(source: Path, study: str, out: Path, models: int, layers: int, checkpoi
     target = out / "results.duckdb"
     shutil.copyfile(source, target)
     with duckdb.connect(str(target)) as base:
-        [(deep,)] = base.execute(
-            "SELECT model FROM models WHERE study = ? AND base IS NULL ORDER BY layers DESC LIMIT 1", [study]
-        ).fetchall()
+        deepest = "SELECT model FROM models WHERE study = ? AND base IS NULL ORDER BY layers DESC LIMIT 1"
+        [(deep,)] = base.execute(deepest, [study]).fetchall()
         names = [f"{NAMES[i % len(NAMES)]}-{i // len(NAMES) + 1}" for i in range(models)]
         base.execute(
             "CREATE TEMP TABLE many AS SELECT *, 'step-' || c AS mark, 1000 * c AS at_step "
@@ -90,16 +89,15 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     for name, usual in (("models", 40), ("layers", 25), ("checkpoints", 1)):
         parser.add_argument(f"--{name}", type=int, default=usual)
-    asked = parser.parse_args()
-    sizes = asked.models, asked.layers, asked.checkpoints
-    target = fill(asked.results / "results.duckdb", asked.study, asked.out, *sizes)
+    given = vars(parser.parse_args())
+    target = fill(given.pop("results") / "results.duckdb", **given)
     began = time.process_time()
-    pages = render(target, asked.out)
+    pages = render(target, given["out"])
     print(f"{target.stat().st_size / 1e6:.0f} MB; written in {time.process_time() - began:.1f} s of processor time")
-    parts = sorted((asked.out / "big" / "data").glob("*.js"), key=lambda path: -path.stat().st_size)
+    parts = sorted((given["out"] / "big/data").glob("*.js"), key=lambda path: -path.stat().st_size)
     print(f"{sum(path.stat().st_size for path in parts) / 1e6:8.2f} MB  in {len(parts)} parts; the largest, and pages:")
     for path in (*pages, *parts[:10]):
-        print(f"{path.stat().st_size / 1e6:8.2f} MB  {path.relative_to(asked.out)}")
+        print(f"{path.stat().st_size / 1e6:8.2f} MB  {path.relative_to(given['out'])}")
 
 
 if __name__ == "__main__":

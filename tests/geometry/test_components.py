@@ -105,9 +105,8 @@ def test_one_eigenvalue_is_one_dimension_and_ranks_keep_their_order():
     rng = RNG(0)
     for _ in range(50):
         found = np.sort(rng.exponential(size=20) ** rng.integers(1, 5))[::-1]
-        assert (
-            sorted(ranks := [rank(found) for rank in ranks_of], reverse=True) == ranks and 20 >= ranks[0] > ranks[2] > 1
-        )
+        ranks = [rank(found) for rank in ranks_of]
+        assert sorted(ranks)[::-1] == ranks and 20 >= ranks[0] > ranks[2] > 1
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0, 2.5])

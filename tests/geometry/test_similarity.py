@@ -124,9 +124,8 @@ def test_what_a_map_explains_is_that_of_least_squares_also_of_the_other_half_and
     half, every = np.arange(300) % 3 == 0, np.ones(300, dtype=bool)
     for fitted, tried in ((every, every), (half, ~half), (~half, half)):
         expected = by_rows(x[fitted], y[fitted], x[tried], y[tried])
-        assert explained(fit(joint(x[fitted], y[fitted])), joint(x[tried], y[tried])) == pytest.approx(
-            expected, rel=1e-9
-        )
+        of = fit(joint(x[fitted], y[fitted]))
+        assert explained(of, joint(x[tried], y[tried])) == pytest.approx(expected, rel=1e-9)
         assert 0.3 < expected < 0.9  # a case that can fail
     few = joint(x[:5], y[:5])
     assert fit(few).rank == 4 and explained(fit(few), few) == pytest.approx(1)

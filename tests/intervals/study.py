@@ -129,7 +129,7 @@ def study(source, metrics, views, subset, subsets, options=None, sizes=SIZES, ba
                 for *key, value in _measured(sides, order[:size], set_up, kept, views, draw):
                     found.append((*key, draw, size, value.value, value.ci_low, value.ci_high))
             if draw % 20 == 19:
-                _tell(f"{draw + 1} of {subsets} subsets")
+                print(f"{draw + 1} of {subsets} subsets", file=sys.stderr, flush=True)
     return judged(pd.DataFrame(found, columns=NUMBERS), subset, len(source.texts))
 
 
@@ -274,16 +274,12 @@ def main(arguments=None):
         for size in sizes:
             rows = study(source, chosen, views, size, asked.subsets, asked.options, (1,), base=base)
             write(Path(_coverage.__file__).parent / _coverage.FILE, counted(rows, size, asked.write, asked.subsets))
-            _tell(f"{size} texts are counted")
+            print(f"{size} texts are counted", file=sys.stderr, flush=True)
         return
 
     compared = (1,) if asked.no_drift else SIZES
     rows = study(source, chosen, views, asked.subset, asked.subsets, asked.options, compared, base)
     print(f"{asked.subsets} subsets of {asked.subset} of {len(texts)} texts\n\n{table(rows)}\n\n{summary(rows)}")
-
-
-def _tell(line):
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -117,11 +117,8 @@ def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split
     model = FakeModel(role="decoder")
     tokens = all_tokens(model.reference, CORPUS, model.tokenizer, decoder=True, positions=True).view("words")
     x, of = tokens.states[1], tokens.texts % 12
-    numbers = {
-        ("motion", "norm"): lambda x: np.linalg.norm(x, axis=1).mean(),
-        ("anisotropy", "mean_cosine"): mean_cosine,
-    }
-    for (metric, statistic), number in numbers.items():
+    known = {("motion", "norm"): lambda x: np.linalg.norm(x, axis=1).mean(), ("anisotropy", "mean_cosine"): mean_cosine}
+    for (metric, statistic), number in known.items():
         rows = []
         for side in (whole, parts, plain):
             rows += [r for r in computed(metric, side) if (r.statistic, r.place) == (statistic, side.path[1])]

@@ -67,12 +67,9 @@ class FakeSubject:
     moved, last = 0.0, "block"
 
     def __init__(self, model):
-        self.model, self.base_model, self.whole = self, SimpleNamespace(model=model, forward=self._forward), self
+        self.model, self.base_model, self.whole = self, _Base(model=model), self
         self.tokenizer = SimpleNamespace(mask_token_id=FakeHead.mask_id)
         self.head, self._vectors = FakeHead(model), torch.from_numpy(model.embeddings)
-
-    def _forward(self, input_ids, attention_mask=None):
-        return SimpleNamespace(last_hidden_state=self.base_model.model.states(input_ids, attention_mask)[-1])
 
     def __call__(self, **inputs):
         return SimpleNamespace(logits=self.head.logits(self.base_model.forward(**inputs).last_hidden_state))
@@ -86,6 +83,11 @@ class FakeSubject:
     def norms(self):
         """Return none, so that what attention and feed-forward add has no path."""
         return []
+
+
+class _Base(SimpleNamespace):
+    def forward(self, input_ids, attention_mask=None):
+        return SimpleNamespace(last_hidden_state=self.model.states(input_ids, attention_mask)[-1])
 
 
 def again(metric, states, texts=None, **options):

@@ -69,9 +69,8 @@ HILLS = ("bell", "rise-then-fall")
 def correlation_of(kind):
     """Correlation of the noise of any two points; opposite: what one layer gains the next one loses."""
     lags = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
-    return {"independent": np.eye(K), "shared": 0.8 ** (lags > 0), "wandering": 0.9**lags, "opposite": (-0.8) ** lags}[
-        kind
-    ]
+    shared = 0.8 ** (lags > 0)
+    return {"independent": np.eye(K), "shared": shared, "wandering": 0.9**lags, "opposite": (-0.8) ** lags}[kind]
 
 
 def noise(rng, kind, shape=()):

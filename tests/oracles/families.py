@@ -8,6 +8,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import torch
+import transformers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from reporter.models.load import load
+from reporter.models.resolve import resolve
+from reporter.spec.models import PathModel
+
 WORDS = ["the", "cat", "that", "dogs", "chase", "sleeps", "and", "a", "mouse", "runs", "while"]
 WORDS += ["birds", "sing", "of", "red", "green", "blue", "old", "days", "in", "town"]
 TEXTS = ("The cat that dogs chase sleeps.", "A mouse runs", "birds sing of old red days in town while a cat sleeps")
@@ -172,9 +180,6 @@ HEADLESS = {"t5", "mt5", "bart"}
 
 def write_tokenizer(folder: Path, **special: str) -> int:
     """Write a word-level tokenizer with [CLS] … [SEP] framing and return its size."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
     names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate([*names, ".", *WORDS])}, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Lowercase()
@@ -182,21 +187,19 @@ def write_tokenizer(folder: Path, **special: str) -> int:
     if special.get("cls_token"):
         framed = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
         tokenizer.post_processor = framed
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", **special).save_pretrained(folder)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", **special).save_pretrained(
+        folder
+    )
     return len(names) + 1 + len(WORDS)
 
 
 def build_family(name: str, folder: Path, **more: Any) -> Path:
     """Save a small random model of a family with its tokenizer."""
-    import transformers
-
     return _build(name, folder, getattr(transformers, f"{CASES[name][0]}Model"), 0, more)
 
 
 def language_model_class(name: str) -> Any:
     """Return transformers' class of language models of a family's kind."""
-    import transformers
-
     decoder = CASES[name][2] == "decoder"
     return transformers.AutoModelForCausalLM if decoder else transformers.AutoModelForMaskedLM
 
@@ -207,9 +210,6 @@ def build_language_model(name: str, folder: Path, **more: Any) -> Path:
 
 
 def _build(name: str, folder: Path, make: Any, seed: int, more: dict[str, Any]) -> Path:
-    import torch
-    import transformers
-
     prefix, options, role, *_ = CASES[name]
     special = {"eos_token": "</s>"}
     if role == "encoder":
@@ -226,8 +226,6 @@ def _build(name: str, folder: Path, make: Any, seed: int, more: dict[str, Any]) 
 
 def spread(model: Any) -> None:
     """Give norms and biases random weights, too: where they are 1 and 0, mistakes can cancel."""
-    import torch
-
     for parameter in model.parameters():
         if parameter.dim() == 1:
             with torch.no_grad():
@@ -236,9 +234,5 @@ def spread(model: Any) -> None:
 
 def loaded(folder: Path) -> Any:
     """Load the model of a folder as a run does."""
-    from reporter.models.load import load
-    from reporter.models.resolve import resolve
-    from reporter.spec.models import PathModel
-
     (checkpoint,) = resolve("m", PathModel(path=folder), folder, folder / "cache", None, offline=True)
     return load(checkpoint, "cpu", offline=True)

@@ -10,16 +10,13 @@ from spec.conftest import assert_words
 MODEL = "study: s\nmodels:\n  m: gpt2\n%s\n"
 CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]" + "%s\n"
-FIXED = (
-    METRICS % "texts: fixed\nclaims: {c: {says: x, relation: {x: convergence.a, y: convergence.b, is: positive, %s}}}"
-)
+OF_TWO = "relation: {x: convergence.a, y: convergence.b, is: positive, %s}"
+FIXED = METRICS % f"texts: fixed\nclaims: {{c: {{says: x, {OF_TWO}}}}}"
 CLAIM = METRICS % "claims:\n  c: {says: x, value: {metric: convergence.rate, model: %s}"
 RECIPE = "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c, %s}\ncorpora:\n  c: {texts: [a]}\n"
 OF_M = "study: s\nmodels:\n  m: {recipe: {architecture: bert, steps: 1, train_on: %s\n"
-TUNED = (
-    "study: s\nmodels:\n  m: {recipe: {architecture: gpt2, train_on: c, steps: 1}}\n  h: gpt2\n"
-    "  t: {recipe: {%s}}\ncorpora:\n  c: {texts: [a]}\n"
-)
+TUNED = "study: s\nmodels:\n  m: {recipe: {architecture: gpt2, train_on: c, steps: 1}}\n  h: gpt2\n"
+TUNED += "  t: {recipe: {%s}}\ncorpora:\n  c: {texts: [a]}\n"
 CHAT = "study: s\nmodels:\n  m: %s\ncorpora: {c: {file: c.jsonl, chat: true}}\n"
 ANALYSES = "study: s\nmodels: {a: {path: x}}\ncorpora: {c: {texts: [a b, c d]}, d: {texts: [e]}}\nmetrics: none\n%s"
 CIRCLE, NO_D = "circular reference: ", "train_on: no corpus 'd'; corpora of this study: c"

@@ -17,10 +17,8 @@ baselines: [random-init]
 views: [words, no-sinks]
 claims:
 """
-STATISTICS = {
-    "convergence": {"similarity": "layer", "rate": "model", "pairs": "pair"},
-    "anisotropy": {"mean_cosine": "layer"},
-}
+STATISTICS = {"convergence": {"similarity": "layer", "rate": "model", "pairs": "pair"}}
+STATISTICS |= {"anisotropy": {"mean_cosine": "layer"}}
 RATE = "{metric: convergence.rate, model: bert, corpus: wiki}"
 ON_WIKI = "model: bert, corpus: wiki"
 ANISOTROPY = "metric: anisotropy.mean_cosine"

@@ -87,10 +87,8 @@ def test_what_is_not_ours_is_left_alone(database, tmp_path):
 
 
 def test_a_folder_that_is_of_another_plug_in_or_version_or_damaged(folder):
-    (folder / "ends_of_sentences/study=s").mkdir(parents=True)  # the table of a plug-in that is not here
-    duckdb.sql("SELECT 's' AS study, 0.5 AS distance").write_parquet(
-        f"{folder}/ends_of_sentences/study=s/data_0.parquet"
-    )
+    (place := folder / "ends_of_sentences/study=s").mkdir(parents=True)  # the table of a plug-in that is not here
+    duckdb.sql("SELECT 's' AS study, 0.5 AS distance").write_parquet(f"{place}/data_0.parquet")
     assert ask(folder, "SELECT * FROM ends_of_sentences").values.tolist() == [["s", 0.5]]
     (file,) = folder.glob("studies/*/*.parquet")
     older = duckdb.read_parquet(str(file)).df().drop(columns="looked_at")  # that of an older plug-in lacks a column

@@ -14,11 +14,8 @@ ONE = "SELECT 1 AS one"
 READING = (
     "SELECT count(*) FROM layer_metrics",
     "WITH best AS (SELECT max(value) AS value FROM layer_metrics) SELECT * FROM best",
-    "DESCRIBE layer_metrics",
-    "SHOW TABLES",
-    "SUMMARIZE layer_metrics",
+    *("DESCRIBE layer_metrics", "SHOW TABLES", "SUMMARIZE layer_metrics", "EXPLAIN SELECT 1"),
     "PIVOT layer_metrics ON layer USING max(value) GROUP BY study",
-    "EXPLAIN SELECT 1",
     "SELECT comment FROM duckdb_columns() WHERE table_name = 'cells';",
 )
 ESCAPES = [
