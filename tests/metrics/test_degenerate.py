@@ -137,8 +137,7 @@ EXPECTED = {
 def test_what_has_no_number_says_why(measured, name):
     """None means no number, text a reason that has it in it, a number itself."""
     (model, texts), expected = CASES[name], EXPECTED[name]
-    few = len(" ".join(texts).split()) < 4
-    for view in VIEWS if few else VIEWS[:1]:
+    for view in VIEWS if len(" ".join(texts).split()) < 4 else VIEWS[:1]:
         found = measured(model, FakeTexts(texts), view)
         for name, value in expected.items():
             row = found.get(name)

@@ -45,8 +45,7 @@ def test_numbers_agree_with_an_independent_path(of_family, computed, family, sco
             assert values[row.statistic, row.place].value == row.value
             assert values[f"{row.statistic}_floor", row.place].value == row.chance
     assert not again  # also no number of [CLS] alone
-    place = context.layout.places[1]
-    assert "either scores or partners" in values["recall" if scored else "spearman", place].reason
+    assert "either scores or partners" in values["recall" if scored else "spearman", context.layout.places[1]].reason
 
 
 def test_ties_are_misses_and_chance_is_the_mean_over_pairings():
