@@ -1,6 +1,10 @@
-"""What every observable promises: any split, in any order, is the same; and a file holds all of it."""
+"""What every observable promises: any split, in any order, is the same; a file holds all of it; and what it sums stays
+where the states are until the end of a shard, and nothing waits for the device.
+"""
 
 from copy import deepcopy
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,11 +19,11 @@ LAYERS, WIDTH, TEXTS = 2, 5, 12
 LAYOUT = Layout(LAYERS, WIDTH, final_width=WIDTH + 2, attention=True)  # with a place of another width
 
 
-def new(name):
+def new(name, layout=LAYOUT):
     counts = {token: 30 - token for token in range(7)}  # types occur more or less often
     splits = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 7)  # of ids 7 and 8 nothing is known
     names = {token: f"t{token}" for token in counts}
-    return KINDS[name].empty(Setting(LAYOUT, 3, TEXTS, 8, counts, names, splits=splits))
+    return KINDS[name].empty(Setting(layout, 3, TEXTS, 8, counts, names, splits=splits))
 
 
 every = pytest.mark.parametrize("name", KINDS)
@@ -121,3 +125,33 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path, monkeyp
     with pytest.raises(OSError, match="no space"):
         kept.save(tmp_path / "file")
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("file", before)]
+
+
+@pytest.fixture
+def on_stand_in(make_batch, rng):
+    """24 tokens in all strata, on PyTorch's device "meta": tensors without numbers.
+
+    Whatever asks for a number (``item``, ``nonzero``, a boolean index, a copy to the host) and whatever mixes two
+    devices fails at once.
+    """
+    numbers, layout = np.arange(24), Layout(LAYERS, WIDTH, final_width=WIDTH, attention=True)
+    states = [rng.standard_normal((24, width)) for width in layout.widths]
+    for x in states:
+        x[3, 2] = 5000  # a massive activation
+    made = make_batch(states, numbers // 4, numbers % 4, numbers % 3, layout=layout)
+    read = {"lens_problem": "", "log_probabilities": lambda x, closed: iter([x.log_softmax(dim=1)])}
+    return replace(
+        made,
+        states=[x.to("meta") for x in made.states],
+        norms=made.norms.to("meta"),
+        losses=torch.zeros(24, dtype=torch.float64, device="meta"),
+        vocabulary=replace(made.vocabulary, table=made.vocabulary.table.to("meta")),
+        readout=SimpleNamespace(predicts_next=True, **read),
+    )
+
+
+@pytest.mark.parametrize("name", sorted(KINDS.keys() - {"journey"}))  # which is of a few tokens, and may wait
+def test_nothing_leaves_the_device_while_a_batch_is_shown(name, on_stand_in, feed):
+    observable = new(name, on_stand_in.layout)
+    observable.settle = lambda: None  # which is what may copy
+    feed(observable, on_stand_in, on_stand_in)

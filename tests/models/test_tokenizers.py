@@ -121,21 +121,19 @@ def test_a_decoder_gets_a_bos_where_it_has_none_and_its_name_is_known(copy, foun
         loaded(folder, bos="add")
     configure(folder, "tokenizer_config.json", bos_token="<s>", truncation_side="left")
     plain, added = loaded(folder), loaded(folder, bos="add")
-    without, _ = ids_of(plain)
-    ids, special = ids_of(added)
+    (without, _), (ids, special) = ids_of(plain), ids_of(added)
     assert ids == [plain.tokenizer.bos_token_id, *without] and special == [True, *[False] * len(without)]
     assert (plain.anatomy.first_token, added.anatomy.first_token) == ("word", "<s>")
     assert loaded(folder, bos="none").anatomy.first_token == "word"
-    cut, marks = ids_of(added, limit=3)
-    assert cut == ids[:3] and marks == [True, False, False]
+    assert ids_of(added, limit=3) == (ids[:3], [True, False, False])
     plain, added = found(folder), found(folder, bos="add")  # it is no part of the identity of the weights
     assert plain.fingerprint == added.fingerprint and (plain.bos, added.bos) == ("as-is", "add")
 
 
 def test_the_first_token_of_an_encoder_can_be_left_out_and_its_tokenizer_is_known_by_what_it_does(family, loaded):
     plain, again, none, added = (loaded(family("bert"), bos=bos) for bos in ("as-is", "as-is", "none", "add"))
-    ids, _ = ids_of(plain)
-    assert ids_of(none)[0] == ids[1:] and ids_of(none)[1][-1] is True
+    ids, special = ids_of(plain)
+    assert ids_of(none) == (ids[1:], special[1:]) and special[-1]
     assert ids_of(added)[0] == ids  # there is one already
     assert plain.anatomy.first_token == plain.tokenizer.cls_token and none.anatomy.first_token == "word"
     assert added_tokens(plain.tokenizer) == ([plain.tokenizer.cls_token], [plain.tokenizer.sep_token])

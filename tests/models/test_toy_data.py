@@ -47,12 +47,11 @@ def test_words_are_tokens_and_in_lower_case_where_only_those_fit(made):
 
 
 def test_sub_words_are_tokens_where_words_do_not_fit_and_always_the_same(made, tmp_path):
-    texts = [f"number{i} and number{i + 1}" for i in range(0, 800, 2)]
+    texts, text = [f"number{i} and number{i + 1}" for i in range(0, 800, 2)], "number7 naïve 漢字"
     tokenizer, _ = made(texts, vocabulary=320)
     before = (tmp_path / "tokenizer.json").read_bytes()
-    text, size = "number7 naïve 漢字", len(tokenizer)
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    assert size == 320 and tokenizer.decode(ids).strip() == text and tokenizer.unk_token_id not in ids
+    assert len(tokenizer) == 320 and tokenizer.decode(ids).strip() == text and tokenizer.unk_token_id not in ids
     made(texts, vocabulary=320)
     assert (tmp_path / "tokenizer.json").read_bytes() == before
     with pytest.raises(ReporterError, match="a vocabulary of 64 is too small for corpus 'c'; write `vocabulary: "):

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import duckdb
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from reporter.core.errors import ReporterError
 from reporter.texts import build_texts
+from reporter.texts.sources.generated import GeneratedCorpus
 from reporter.texts.sources.stored import FileCorpus, InlineCorpus
 
 PROSE = "= Title =\n\nFirst line\nsecond line \n \t\n\n\nLast one\n"
@@ -129,11 +131,8 @@ def test_texts_and_labels_of_a_table_and_its_columns_where_one_is_missing(build,
     refused(r"is a table; .*`column: NAME`\. Columns: text, label", name)
 
 
-TEXT = st.text(min_size=1)
-
-
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8), st.sampled_from(ENDINGS[:5]))
+@given(st.lists(st.tuples(*[st.text(min_size=1)] * 2), min_size=1, max_size=8), st.sampled_from(ENDINGS[:5]))
 def test_any_unicode_comes_back_as_it_was(rows, ending):
     rows = [("always one", "x"), *rows]
     kept = [(text.strip(), label) for text, label in rows if text.strip()]
@@ -202,3 +201,31 @@ def test_columns_of_the_wrong_type_are_named(refused, tmp_path, kind):
     ):
         duckdb.execute(f"COPY (SELECT {query}) TO '{tmp_path}/t.{kind}' (FORMAT {kind})")
         refused(says, f"t.{kind}", **BOTH)
+
+
+# Memory does not grow with the corpus, while it is built and while it is read.
+
+
+LINE = "some words of about a hundred characters so that ten times as many would be easy to see in memory"
+
+
+def peak(folder, kind, texts):
+    spec = GeneratedCorpus(generate="random-words", texts=texts, words=(15, 15))
+    if kind != "random-words":
+        write_table(folder / f"{texts}.{kind}", [(LINE, str(i % 4)) for i in range(texts)])
+        spec = FileCorpus(file=f"{texts}.{kind}", column="text", label="label")
+    tracemalloc.start()
+    try:
+        built = build_texts("mine", spec, folder, folder / "cache")
+        assert sum(1 for _ in built) == sum(1 for _ in built.lengths()) == texts
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "random-words"])
+def test_ten_times_the_corpus_takes_the_same_memory(tmp_path, kind):
+    peak(tmp_path, kind, 10)  # imports and caches of the interpreter are no part of the corpus
+    small, large = (peak(tmp_path, kind, texts) for texts in (400, 4000))
+    # The buffers of labels and offsets (16,384 numbers) are all that can grow, and only so far.
+    assert large < small + 300_000 < small + 4000 * len(LINE)
