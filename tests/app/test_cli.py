@@ -223,8 +223,7 @@ def test_validate_can_look_for_what_a_study_names(call, monkeypatch):
 
 
 def test_validate_names_the_limit_that_cuts_texts(call):
-    corpora = "{c: {texts: [a], max_tokens: 5000}, d: {texts: [a b], max_tokens: 512}}"
-    study = f"study: s\nmodels: {{m: {{path: model}}}}\ncorpora: {corpora}\n"
+    study = GOOD.replace("gpt2", "{path: model}").replace("[a]}}", "[a], max_tokens: 5000}, d: {texts: [a b]}}")
     shown = assert_problems(call, model_files("model", '{"n_ctx": 512}'), study, []).splitlines()
     assert "corpus 'c': max_tokens is 5,000, but model 'm' takes at most 512 tokens" in shown[1]
 

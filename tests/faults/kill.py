@@ -90,14 +90,6 @@ def watch(folder: Path, stop: int | None, log: Path | None) -> None:
         atexit.register(lambda: log.write_text(json.dumps(seen)))
 
 
-def moments(study: Path, folder: Path) -> list[str]:
-    """Run the study undisturbed into ``folder`` and return all moments."""
-    log = folder.parent / "moments.json"
-    code, said = run(study, folder, lambda: watch(folder, None, log))
-    assert code == 0, said
-    return list(json.loads(log.read_text()))
-
-
 def spread(known: list[str], how_many: int) -> list[int]:
     """Choose moments, numbered from 1: of each phase as many, evenly over it; of all phases one before a second."""
     by_phase: dict[str, list[int]] = {}
@@ -146,7 +138,9 @@ def main(how_many: int) -> int:
     with scratch() as home:
         study = write_study(home)
         # The pages' script is the same for all and takes seconds to join: kills in it are one of many.
-        known = moments(study, home / "first")
+        code, said = run(study, home / "first", lambda: watch(home / "first", None, home / "moments.json"))
+        assert code == 0, said
+        known = json.loads((home / "moments.json").read_text())
         expected = numbers(home / "first")
         print(f"{len(known)} moments: {dict(Counter(moment.split()[0] for moment in known))}", flush=True)
         chosen = list(enumerate(spread(known, how_many)))

@@ -13,7 +13,6 @@ from reporter.store.schema import tables
 BERT = {"model": "bert", "checkpoint": "final", "corpus": "c"}
 PLACE = {"view": "words", "site": "block", "layer": 1}
 CHANGES = (
-    ((1.0, 0.9, 1.1), (1.0, 0.9, 1.1), "same"),
     ((1.0, 0.9, 1.1), (1.000009, 0.9, 1.1), "same"),
     ((1.0, 0.9, 1.1), (1.14, 1.04, 1.24), "within"),  # intervals that overlap, and sqrt(2)/10 > 0.14
     ((1.0, 0.9, 1.1), (1.15, 1.05, 1.25), "changed"),  # they still overlap
