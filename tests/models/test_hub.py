@@ -17,8 +17,7 @@ from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
 from reporter.spec.models import HubModel
 
-OLD, NEW = "a" * 40, "b" * 40
-NAME = "owner/name"
+OLD, NEW, NAME = "a" * 40, "b" * 40, "owner/name"
 SAFE = ("config.json", "model.safetensors", "tokenizer.json")
 
 

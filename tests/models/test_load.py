@@ -74,14 +74,13 @@ def test_files_that_are_damaged_or_of_no_text_model_are_refused(copy, loaded):
     folder = copy()
     config, vocabulary = (json.loads((folder / name).read_text()) for name in ("config.json", "tokenizer.json"))
     vocabulary["model"]["vocab"] |= {f"more{i}": 1000 + i for i in range(10)}
-    cases = [("model.safetensors", size, "model.safetensors is damaged") for size in (0, 4, 100, -1)]
     for file, content, says in (
         ("config.json", "{", "cannot read"),
         ("config.json", json.dumps(config | {"model_type": "martian"}), "update transformers"),
         ("config.json", json.dumps(config | {"intermediate_size": 64}), "(48,), but config.json asks for (64,)"),
         ("tokenizer.json", "{}", "tokenizer"),
         ("tokenizer.json", json.dumps(vocabulary), "use the tokenizer of this model"),
-        *cases,
+        *(("model.safetensors", size, "model.safetensors is damaged") for size in (0, 4, 100, -1)),
     ):
         before = (folder / file).read_bytes()
         (folder / file).write_bytes(before[:content] if isinstance(content, int) else content.encode())
@@ -96,8 +95,8 @@ def test_no_code_that_lies_in_a_models_folder_runs_and_remote_code_must_be_allow
     folder = copy()
     ran = folder.parent / "ran"
     (folder / "custom_generate").mkdir()
-    names = ("c", "m", "t", "setup", "conftest", "sitecustomize", "usercustomize", "__init__", "torch", "transformers")
-    for name in (*names, "custom_generate/generate"):
+    names = "c m t setup conftest sitecustomize usercustomize __init__ torch transformers custom_generate/generate"
+    for name in names.split():
         (folder / f"{name}.py").write_text(f"open({str(ran)!r}, 'w')\n")
     for name in ("pytorch_model.bin", "optimizer.pt", "training_args.bin", "tokenizer.pkl"):
         torch.save({"x": Planted(ran)}, folder / name)

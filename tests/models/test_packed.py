@@ -125,9 +125,8 @@ def test_packages_that_are_missing_are_named_all_at_once_before_anything_is_load
         monkeypatch.setattr(f"reporter.{module}.find_spec", lambda name: None)
     says = "optional package bitsandbytes; install it with: pip install 'layer-reporter[quant"
     assert says in refused(found, packed("bits", quant_method="bitsandbytes"))
-    folder = packed("gptq", quant_method="gptq", bits=4)
-    message = refused(found, folder)
-    assert f"{folder.name} has GPTQ " in message and ": pip install optimum gptqmodel. Or measure" in message
+    message = refused(found, packed("gptq", quant_method="gptq", bits=4))
+    assert "gptq has GPTQ " in message and ": pip install optimum gptqmodel. Or measure" in message
 
 
 def test_what_is_unpacked_has_a_fingerprint_of_its_own(packed, found, monkeypatch):
