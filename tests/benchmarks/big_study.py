@@ -65,10 +65,8 @@ def _spread(table: str, columns: list[str], study: str, deep: str, layers: int, 
         said |= {"role": "CASE WHEN i % 2 = 0 THEN 'decoder' ELSE 'encoder' END"} if "role" in has else {}
     if checkpoints > 1:
         said |= dict.fromkeys(marks, "mark") | ({"step": "at_step"} if who and "step" in has else {})
-    if "depth" in has:
-        said["depth"] = f"layer / {layers - 1}.0"
-    if table == "models":
-        said["layers"] = str(layers - 1)
+    said |= {"depth": f"layer / {layers - 1}.0"} if "depth" in has else {}
+    said |= {"layers": str(layers - 1)} if table == "models" else {}
     kept = [f"study = '{study}'", *(f"{name} = '{deep}'" for name in who), *([] if who else ["i = 0"])]
     kept += [] if marks else ["c = 1"]
     # an answer has a row for each layer and names the best of them: it is whole, or it is none; of the last checkpoint
