@@ -77,3 +77,9 @@ def test_no_index_and_no_folder_of_one_machine_is_written_down():
         lines = enumerate((ROOT / name).read_text("utf-8", errors="replace").splitlines(), 1)
         found += [f"{name}:{number}: {line.strip()[:100]}" for number, line in lines if UNWANTED.search(line)]
     assert not found, "\n".join(found)
+
+
+def test_the_documentation_names_files_of_tests_that_exist():
+    pages = [page.read_text("utf-8") for page in (PACKAGE / "app" / "docs" / "pages").glob("*.md")]
+    named = set(re.findall(r"`(?:python )?(tests/[\w/]+\.\w+)", " ".join(pages)))
+    assert len(named) > 20 and not [name for name in sorted(named) if not (ROOT / name).is_file()]
