@@ -190,7 +190,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     question="dimension",
     needs=("moments", "tokens"),
     options=DimensionOptions,
-    version=9,
+    version=10,
     cost="a bounded sample; sample² distances per layer and batch, shared by all token sets",
     charts=(BY_SCALE,),
 )
