@@ -87,3 +87,9 @@ def test_missing_files_are_named(found, folder, tmp_path):
     assert "has no tokenizer" in refused(found, folder, allow_pickle=True)
     (folder / "config.json").unlink()
     assert "has no config.json" in refused(found, folder)
+
+
+def test_a_width_that_is_no_number_is_passed_over(tmp_path):
+    for config, width in (({"hidden_size": "wide", "d_model": 32}, 32), ({"hidden_size": None}, None)):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        assert model_folder.width_of(tmp_path) == width

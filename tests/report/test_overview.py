@@ -59,6 +59,10 @@ def altered(tmp_path):
     return of
 
 
+MORE = """UPDATE layer_metrics SET value = value + 0.2, ci_low = ci_low + 0.2, ci_high = ci_high + 0.2
+WHERE statistic = '{}' AND model = 'gpt2'"""
+
+
 def row(overview, name):
     return next(line for line in overview.rows if line.id == name)
 
@@ -136,11 +140,19 @@ def test_whether_sinks_explain_the_difference_is_said(altered, left, word):
     number = f"if(model = 'gpt2' AND layer IN (3, 4), if(view = 'words', 0.95, {left}), 0.2 + layer / 1000)"
     numbers = f"UPDATE layer_metrics SET value = {number}, ci_low = {number} - 0.01, ci_high = {number} + 0.01 "
     numbers += "WHERE statistic = 'mean_cosine' AND view IN ('words', 'no-sinks')"
-    overview, _ = altered(models, ("anisotropy",), numbers, "UPDATE cells SET sinks = if(model = 'gpt2', 379, 0)")
-    first, sinks = overview.sentences[:2]
+    overview, _ = altered(
+        models, FEW, numbers, MORE.format("step_cosine"), "UPDATE cells SET sinks = if(model = 'gpt2', 379, 0)"
+    )
+    first, sinks, later = overview.sentences
+    assert later.views == ("no-sinks",), "which the first one would not be about if sinks did not matter"
     assert "in layers 3–4" in first.text and "0.95, against" in first.text and "bert" in first.text
     assert f"Sinks {word}" in sinks.text and "379" in sinks.text and sinks.link.endswith("&view=both")
     assert any("379 in gpt2, none in bert" in note for note in overview.quote)
+
+
+def test_without_sinks_all_sentences_are_about_all_tokens(altered):
+    overview, _ = altered(PAIR, FEW, *map(MORE.format, ("mean_cosine", "step_cosine")), "UPDATE cells SET sinks = 0")
+    assert [sentence.views for sentence in overview.sentences] == [("words",)] * 2
 
 
 def test_the_page_has_all_parts_for_both_token_sets(folder):

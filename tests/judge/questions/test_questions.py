@@ -1,13 +1,17 @@
 """All questions alike, claims and findings in Markdown, and which blocks can be removed."""
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pytest
+from report.made_up import MODELS, fill, fill_whole
 
 from reporter.judge.questions import QUESTIONS, stated
 from reporter.judge.questions.blocks import BLOCKS
+from reporter.judge.questions.changed import CHANGED
 from reporter.judge.questions.probes import PROBED
 from reporter.judge.questions.question import Answer, answered, markdown
+from reporter.judge.questions.training import TRAINING
 
 ADDS = {
     "layer": "probes: {mine",
@@ -147,3 +151,20 @@ def test_the_order_of_blocks_by_loss_is_told_beside_what_the_proxy_would_cost():
     assert "Block 4 does not differ significantly from block 3" in box.says and "changes least" in box.says
     assert "block 2, which costs +0.3" in box.says and "0.4 [0.1, 0.7]" in box.says
     assert "τ = 0.9" in box.says and "Trial other" in box.says
+
+
+def test_three_clusters_of_500_texts_leave_wider_intervals_and_larger_p(tmp_path):
+    path = tmp_path / "results.duckdb"
+    fill(path, "trained", models=MODELS[2:3], corpora=("nested",), metrics=("anisotropy",))
+    store, p, widths = fill_whole(path, metrics=("anisotropy", "change"), corpora=("nested",)), [], []
+
+    def tables(question, study):
+        return answered(question, study, lambda sql: store.records(sql, {"study": study})).tables
+
+    for clusters in ("NULL", "3"):
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(f"UPDATE corpora SET clusters = {clusters}")
+        moved = [r["p_adjusted"] for r in tables(TRAINING, "trained")["training_answers"] if r["kind"] == "half-way"]
+        p.append(min(moved))
+        widths.append(np.mean([r["ci_high"] - r["ci_low"] for r in tables(CHANGED, "whole")["changed_numbers"]]))
+    assert 0 < p[0] < p[1] / 10 and 0 < widths[0] < widths[1] / 1.5
