@@ -155,15 +155,15 @@ def picked(drawn: Drawn, choice: Choice) -> dict[str, str]:
 def panels_shown(drawn: Drawn, scene: Scene, choice: Choice) -> list[tuple[Panel, pd.DataFrame]]:
     """Return the panels that a choice leaves, with their rows; in a chapter a panel for each model, or one for all."""
     hidden = set(scene.styles.baselines) if choice.baselines == WITHOUT else set()
+    picks, instead = picked(drawn, choice), drawn.chart.options.get("instead")
     if drawn.chart.chapter is not None:
         panels = [Panel("", "")] if drawn.chart.together else _of_models(drawn, scene, choice)
     else:
-        panels, picks = list(drawn.panels), picked(drawn, choice)
+        panels = list(drawn.panels)
         for pick in drawn.picks:
             if pick.shows:
                 panels = [panel for panel in panels if panel.value in pick.shows.get(picks[pick.name], ())]
     panels = [panel for panel in panels if not hidden & set(panel.models)]
-    picks, instead = picked(drawn, choice), drawn.chart.options.get("instead")
     rows_of = _rows_by_panel(drawn, scene, choice, picks)
     shown = [(panel, rows_of(panel)) for panel in panels]
     if not instead or not any(rows.empty for _, rows in shown):
@@ -321,9 +321,12 @@ def pack_column(column: pd.Series[Any]) -> dict[str, Any]:
     levels = list(dict.fromkeys(tidied))
     place = {level: code for code, level in enumerate(levels)}
     codes = np.array([place[value] for value in tidied], dtype=np.int64)[distinct]
-    plain = {"plain": [levels[code] for code in codes.tolist()]}
-    if not len(codes) or len(levels) > max(1, len(codes) // 2):
-        return plain
+    packed = _packed(levels, codes) if len(codes) and len(levels) <= max(1, len(codes) // 2) else None
+    return packed or {"plain": [levels[code] for code in codes.tolist()]}
+
+
+def _packed(levels: Sequence[Any], codes: Ints) -> dict[str, Any] | None:
+    """Return the shorter of the two forms with levels; None where plain values are the shortest."""
     starts = np.flatnonzero(np.append(True, np.diff(codes)))
     runs = np.stack([codes[starts], np.diff(starts, append=len(codes))], axis=1).ravel()
     # Characters of each form as JSON: what its numbers and texts take, and ", " between them.
@@ -335,7 +338,7 @@ def pack_column(column: pd.Series[Any]) -> dict[str, Any]:
         "runs": table + len('"runs": []}') + _characters(runs) - 2,
     }
     form = min(sizes, key=sizes.__getitem__)
-    return plain if form == "plain" else {"levels": levels, form: (codes if form == "codes" else runs).tolist()}
+    return None if form == "plain" else {"levels": levels, form: (codes if form == "codes" else runs).tolist()}
 
 
 def _characters(numbers: Ints) -> int:
