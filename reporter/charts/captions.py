@@ -11,11 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from reporter.charts.layout import MEAN, Pick, Scene
-from reporter.core.numbers import ROUNDING, counted, digits_of, short, span, whole
+from reporter.core.numbers import ROUNDING, counted, digits_of, is_null, short, span, whole
 from reporter.core.places import places as named
+from reporter.geometry.arrays import Bools, Floats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,21 +97,33 @@ def numbers_of(frame: pd.DataFrame, reach: AxisLimits) -> tuple[list[float], lis
     """Return the numbers of a chart with the ends of their intervals, and the values of its chance level."""
     is_chance = chance_rows(frame)
     if "statistic" in frame and "kind" not in frame and reach.by == "statistic":
-        is_chance = is_chance & False
-    columns = [name for name in ("value", "ci_low", "ci_high") if name in frame]
-    values = frame.loc[~is_chance, columns].to_numpy(float, na_value=math.nan).ravel().tolist()
-    beside = is_chance if "site" not in frame else is_chance & (frame["site"] != "final")
-    return [*values, *([0.0] if reach.zero and values else [])], frame.loc[beside, "value"].dropna().tolist()
+        is_chance = np.zeros(len(frame), bool)
+    numbers = {name: _floats(frame, name) for name in ("value", "ci_low", "ci_high") if name in frame}
+    values = np.concatenate([column[~is_chance] for column in numbers.values()]).tolist()
+    chance = numbers["value"][is_chance & ~_after_norm(frame)]
+    return [*values, *([0.0] if reach.zero and values else [])], chance[~np.isnan(chance)].tolist()
 
 
-def chance_rows(frame: pd.DataFrame) -> pd.Series[bool]:
+def chance_rows(frame: pd.DataFrame) -> Bools:
     """Return which rows of a frame are a chance level."""
     if "kind" in frame:
-        return frame["kind"] == "floor"
+        return np.array([kind == "floor" for kind in frame["kind"].tolist()], bool)
     if "statistic" not in frame:
-        return frame.iloc[:, 0].isna() & False
-    names = set(frame["statistic"].unique())
-    return frame["statistic"].isin([name for name in names if name.removesuffix("_floor") in names - {name}])
+        return np.zeros(len(frame), bool)
+    statistics = frame["statistic"].tolist()
+    names = set(statistics)
+    floors = {name for name in names if name.removesuffix("_floor") in names - {name}}
+    return np.array([name in floors for name in statistics], bool)
+
+
+def _after_norm(frame: pd.DataFrame) -> Bools:
+    """Return which rows are of the state after the final norm."""
+    sites = frame["site"].tolist() if "site" in frame else [""] * len(frame)
+    return np.array([site == "final" for site in sites], bool)
+
+
+def _floats(frame: pd.DataFrame, name: str) -> Floats:
+    return frame[name].to_numpy(float, na_value=math.nan)
 
 
 def axis(
@@ -164,37 +180,39 @@ def logarithmic(values: Iterable[float], chance: Iterable[float] = (), least: fl
 
 def least_of(frame: pd.DataFrame, scene: Scene) -> float:
     """Return the value below which the numbers of a statistic are zero but for rounding."""
-    tops = _of_models(frame, scene).groupby("model")["value"].max()
-    return float(tops.min()) * TINY if len(tops) else 0.0
+    return min((max(values) for values in _own_values(frame, "model", scene)), default=0.0) * TINY
 
 
 def offered(frame: pd.DataFrame, bounds: Bounds, scene: Scene) -> tuple[str, ...]:
     """Return the axes that a statistic's chart can have, the one first with which it is drawn at first."""
-    rows = _of_models(frame, scene)
-    values = rows["value"]
-    if values.empty:
+    by_model = _own_values(frame, "model", scene)
+    if not by_model:
         return (FIXED,)
-    order = [FIXED, CLOSE]
-    top = float(values.max())
-    if bool((values > 0).all()) and top / max(float(values.min()), top * TINY) >= WIDE:
-        groups = [group for key in ("model", "view") for _, group in rows.groupby(key)["value"]]
+    order, by_view = [FIXED, CLOSE], _own_values(frame, "view", scene)
+    top, low = max(map(max, by_model)), min(map(min, by_model))
+    if low > 0 and top / max(low, top * TINY) >= WIDE:
+        groups = [*by_model, *by_view]
         # one of them is a flat line beside another, or but for few of its own numbers
-        beside = min(float(group.max()) for group in groups) * FLAT < top
-        spiked = any(float(group.median()) * FLAT < float(group.max()) for group in groups)
+        beside = min(map(max, groups)) * FLAT < top
+        spiked = any(median(group) * FLAT < max(group) for group in groups)
         flat = None in bounds and (beside or spiked)
         return (LOG, *order) if flat else (*order, LOG)
-    spans = [float(group.max() - group.min()) for _, group in rows.groupby("view")["value"]]
+    spans = [max(group) - min(group) for group in by_view]
     if None in bounds and 0 < min(spans) * FLAT < max(spans):
         order.reverse()  # no logarithm can help what is below 0
     return tuple(order)
 
 
-def _of_models(frame: pd.DataFrame, scene: Scene) -> pd.DataFrame:
-    """Return the numbers of the study's own models, without null baselines and chance levels."""
+def _own_values(frame: pd.DataFrame, by: str, scene: Scene) -> list[list[float]]:
+    """Return the numbers of the study's own models in groups, without null baselines and chance levels."""
+    groups: dict[str, list[float]] = {}
     if "model" not in frame:
-        return frame.iloc[:0].assign(model="")
-    kept = ~chance_rows(frame) & ~frame["model"].isin(scene.styles.baselines) & frame["value"].notna()
-    return frame[kept]
+        return []
+    columns = frame["model"], frame[by], _floats(frame, "value"), chance_rows(frame)
+    for model, key, value, is_chance in zip(*(column.tolist() for column in columns), strict=True):
+        if not (is_chance or math.isnan(value) or model in scene.styles.baselines or is_null(key)):
+            groups.setdefault(key, []).append(value)
+    return list(groups.values())
 
 
 def which_axis(frame: pd.DataFrame, scene: Scene, bounds: Bounds) -> list[Pick]:
@@ -269,8 +287,10 @@ def of_statistic(rows: pd.DataFrame, scene: Scene, step: bool = False) -> str:
     ``bert: 0.12 (embedding) to 0.31 (last block), maximum 0.35 at layer 3 of 12 · 3 decoders: …``; of lines below 0 it
     is the minimum. Null baselines are left out, and so is the state after the final norm, which is no part of a course.
     """
-    rows = rows[~chance_rows(rows)] if "statistic" in rows and rows["statistic"].nunique() > 1 else rows
-    rows = rows[rows["site"] != "final"] if "site" in rows else rows
+    left_out = _after_norm(rows)
+    if "statistic" in rows:  # a panel of one statistic may show its chance level by itself
+        left_out |= chance_rows(rows) & (rows["statistic"].nunique() > 1)
+    rows = rows[~left_out] if left_out.any() else rows
     if "depth" in rows and rows["depth"].notna().any():
         groups = _split_small_groups(_by_role(lines_of(rows, scene, "depth")))
         return " · ".join(f"{name}: {_course(lines, step)}" for name, lines in groups)
@@ -299,24 +319,27 @@ def of_training(rows: pd.DataFrame, scene: Scene) -> str:
 def lines_of(rows: pd.DataFrame, scene: Scene, along: str) -> list[Line]:
     """Return the line of each model of the study itself that has numbers."""
     roles = {style.model: style.role for style in scene.styles.own}
-    rows = rows[rows["value"].notna() & ~rows["model"].isin(scene.styles.baselines)]
+    names = [name for name in ("value", "layer", "role", "undetermined", along) if name in rows]
+    columns = {name: rows[name].tolist() for name in names}
+    of_model: dict[str, list[int]] = {}
+    for row, (model, value) in enumerate(zip(rows["model"].tolist(), columns["value"], strict=True)):
+        if not (is_null(value) or is_null(model) or model in scene.styles.baselines):
+            of_model.setdefault(model, []).append(row)
     lines = []
-    for model, line in rows.groupby("model", sort=False):
-        every = len(line)
-        if "undetermined" in line:
-            line = line[~line["undetermined"].astype(bool)]
+    for model, every in of_model.items():
+        line = [row for row in every if not ("undetermined" in columns and columns["undetermined"][row])]
         layers: list[int | None] = [None] * len(line)
-        if "layer" in line:
-            layers = [None if layer != layer else int(layer) for layer in line["layer"].astype("float64")]
-        places = line[along].tolist() if along else [0.0] * len(line)
-        role = roles.get(str(model), str(line["role"].iloc[0]) if "role" in line and len(line) else "other")
+        if "layer" in columns:
+            found = [columns["layer"][row] for row in line]
+            layers = [None if is_null(layer) else int(layer) for layer in found]
+        places = [columns[along][row] if along else 0.0 for row in line]
+        role = roles.get(model, str(columns["role"][line[0]]) if "role" in columns and line else "other")
         blocks = max(
             (round(layer / depth) for layer, depth in zip(layers, places, strict=True) if along == "depth" and layer),
             default=0,
         )
-        lines.append(
-            Line(str(model), role, places, line["value"].tolist(), layers, blocks, undetermined=every - len(line))
-        )
+        values = [columns["value"][row] for row in line]
+        lines.append(Line(model, role, places, values, layers, blocks, undetermined=len(every) - len(line)))
     return lines
 
 

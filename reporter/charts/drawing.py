@@ -204,7 +204,12 @@ def _rows_by_panel(
     if drawn.chart.by_layer:  # which layers there are depends on the panel, whatever else is chosen
         return lambda panel: _chosen(_of_panel(drawn.chart, frame, panel, choice), drawn, scene, choice, picks)
     chosen = _chosen(frame, drawn, scene, choice, picks)
-    return lambda panel: _of_panel(drawn.chart, chosen, panel, choice)
+    if drawn.chart.chapter is not None or not drawn.chart.facet:
+        return lambda panel: _of_panel(drawn.chart, chosen, panel, choice)
+    rows_of: dict[str, list[int]] = {}
+    for row, value in enumerate(chosen[drawn.chart.facet].tolist()):
+        rows_of.setdefault(str(value), []).append(row)
+    return lambda panel: chosen.take(rows_of.get(panel.value, []))
 
 
 def _of_panel(chart: Chart, rows: pd.DataFrame, panel: Panel, choice: Choice) -> pd.DataFrame:
@@ -220,22 +225,29 @@ def _of_panel(chart: Chart, rows: pd.DataFrame, panel: Panel, choice: Choice) ->
 
 
 def _chosen(rows: pd.DataFrame, drawn: Drawn, scene: Scene, choice: Choice, picks: Mapping[str, str]) -> pd.DataFrame:
-    follows = drawn.follows
+    """Return the rows that the page's controls and the chart's selectors leave, taken from the frame at once."""
+    follows, kept = drawn.follows, np.ones(len(rows), bool)
     if "view" in rows and choice.view:
-        rows = rows[rows["view"] == choice.view]
+        kept &= [view == choice.view for view in rows["view"].tolist()]
     if "site" in follows:
-        rows = rows[(rows["site"] == ATTENTION) == (choice.site == ATTENTION)]
+        kept &= [(site == ATTENTION) == (choice.site == ATTENTION) for site in rows["site"].tolist()]
     for model, checkpoint in WHO:
-        if model in rows and checkpoint in rows and "moment" in follows and scene.moments:
-            rows = rows[rows[checkpoint] == rows[model].map(scene.moments[choice.moment].shown)]
-        if model in rows and choice.baselines == WITHOUT:
-            rows = rows[~rows[model].isin(scene.styles.baselines)]
+        if model not in rows:
+            continue
+        models = rows[model].tolist()
+        if checkpoint in rows and "moment" in follows and scene.moments:
+            shown = scene.moments[choice.moment].shown
+            who = zip(models, rows[checkpoint].tolist(), strict=True)
+            kept &= [name in shown and shown[name] == stored for name, stored in who]
+        if choice.baselines == WITHOUT:
+            kept &= [name not in scene.styles.baselines for name in models]
     for name, value in picks.items():
         columns = name.split("|")
         if set(columns) <= set(rows.columns):
-            keys = zip(*(rows[column] for column in columns), strict=True)
-            rows = rows[["|".join(MEAN if is_null(part) else str(part) for part in key) == value for key in keys]]
-    return rows
+            keys = list(zip(*(rows[column].tolist() for column in columns), strict=True))
+            wanted = {key for key in set(keys) if "|".join(MEAN if is_null(x) else str(x) for x in key) == value}
+            kept &= [key in wanted for key in keys]
+    return rows if kept.all() else rows[kept]
 
 
 def captions_of(drawn: Drawn, scene: Scene, choice: Choice) -> dict[str, str]:
@@ -314,15 +326,13 @@ def pack_column(column: pd.Series[Any]) -> dict[str, Any]:
 
     These are ``{"plain": […]}``, ``{"levels": […], "codes": […]}`` and ``{"levels": […], "runs": [code, count, …]}``.
     """
-    import pandas as pd
-
-    distinct, values = pd.factorize(column, use_na_sentinel=False)  # most columns repeat few values
-    tidied = list(map(_number if values.dtype == float else tidy, values.tolist()))
-    levels = list(dict.fromkeys(tidied))
-    place = {level: code for code, level in enumerate(levels)}
-    codes = np.array([place[value] for value in tidied], dtype=np.int64)[distinct]
-    packed = _packed(levels, codes) if len(codes) and len(levels) <= max(1, len(codes) // 2) else None
-    return packed or {"plain": [levels[code] for code in codes.tolist()]}
+    values, rounded = column.tolist(), _number if column.dtype == float else tidy
+    tidied = {value: rounded(value) for value in set(values)}
+    place: dict[Any, int] = {}
+    codes = [place.setdefault(tidied[value], len(place)) for value in values]
+    levels = list(place)  # most columns repeat few values
+    packed = _packed(levels, np.array(codes)) if codes and len(levels) <= max(1, len(codes) // 2) else None
+    return packed or {"plain": [levels[code] for code in codes]}
 
 
 def _packed(levels: Sequence[Any], codes: Ints) -> dict[str, Any] | None:

@@ -176,8 +176,7 @@ def read_claims(read: Read, study: str) -> Claims:
                 "said_by_model": ", ".join(f"{words[word]} {word}" for word in VERDICTS if words[word]),
             }
         )
-    as_in_sql = frame["holds_outside"].map({True: "true", False: "false"})
-    return Claims(tuple(claims), sql, frame.assign(holds_outside=as_in_sql))
+    return Claims(tuple(claims), sql, frame)
 
 
 def _names(detail: Mapping[str, Any], key: str, column: str = "") -> list[str]:

@@ -294,7 +294,7 @@ def _in_markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", text)
 
 
-def as_plain_text(text: str) -> str:
+def _as_plain_text(text: str) -> str:
     """Return a text that a spreadsheet does not run: what begins like a formula gets an apostrophe before it.
 
     Args:
@@ -304,16 +304,15 @@ def as_plain_text(text: str) -> str:
 
 
 def _csv_line(row: Iterable[Any]) -> str:
-    fields = [_csv_field(value) for value in row]
     # A lone empty field would be an empty line, which readers skip.
-    return '""' if fields == [""] else ",".join(fields)
+    return ",".join(map(csv_field, row)) or '""'
 
 
-def _csv_field(value: Any) -> str:
+def csv_field(value: Any) -> str:
+    """Return a value as a field of a CSV, NULL as nothing; a spreadsheet does not run it."""
     if value is None:
         return ""
-    text = _text(value)
-    text = as_plain_text(text) if isinstance(value, str) else text
+    text = _as_plain_text(value) if isinstance(value, str) else _text(value)
     if text == "" or any(c in text for c in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
     return text
