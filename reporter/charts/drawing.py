@@ -21,7 +21,6 @@ from reporter.charts.profile import BLANK, features, profile, worded
 from reporter.charts.styles import Styles, alt, ordered, unvalidated
 from reporter.core.errors import is_out_of_memory, with_type
 from reporter.core.numbers import is_null
-from reporter.geometry.arrays import Ints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -327,32 +326,28 @@ def pack_column(column: pd.Series[Any]) -> dict[str, Any]:
     These are ``{"plain": […]}``, ``{"levels": […], "codes": […]}`` and ``{"levels": […], "runs": [code, count, …]}``.
     """
     values, rounded = column.tolist(), _number if column.dtype == float else tidy
-    tidied = {value: rounded(value) for value in set(values)}
     place: dict[Any, int] = {}
-    codes = [place.setdefault(tidied[value], len(place)) for value in values]
-    levels = list(place)  # most columns repeat few values
-    packed = _packed(levels, np.array(codes)) if codes and len(levels) <= max(1, len(codes) // 2) else None
-    return packed or {"plain": [levels[code] for code in codes]}
+    code_of = {value: place.setdefault(rounded(value), len(place)) for value in dict.fromkeys(values)}
+    codes, levels = list(map(code_of.__getitem__, values)), list(place)  # most columns repeat few values
+    packed = _packed(levels, codes) if codes and len(levels) <= max(1, len(codes) // 2) else None
+    return packed or {"plain": list(map(levels.__getitem__, codes))}
 
 
-def _packed(levels: Sequence[Any], codes: Ints) -> dict[str, Any] | None:
+def _packed(levels: Sequence[Any], codes: Sequence[int]) -> dict[str, Any] | None:
     """Return the shorter of the two forms with levels; None where plain values are the shortest."""
-    starts = np.flatnonzero(np.append(True, np.diff(codes)))
-    runs = np.stack([codes[starts], np.diff(starts, append=len(codes))], axis=1).ravel()
+    numbers = np.array(codes)
+    starts = np.flatnonzero(np.append(True, np.diff(numbers)))
+    runs = np.stack([numbers[starts], np.diff(starts, append=len(codes))], axis=1).ravel().tolist()
     # Characters of each form as JSON: what its numbers and texts take, and ", " between them.
-    of_level = np.array([len(json.dumps(x) if x is None or isinstance(x, str) else repr(x)) + 2 for x in levels])
-    table = len('{"levels": [], ') + of_level.sum()
+    of_level = [len(json.dumps(x) if x is None or isinstance(x, str) else repr(x)) + 2 for x in levels]
+    table = len('{"levels": [], ') + sum(of_level)
     sizes = {
-        "plain": len('{"plain": []}') + of_level[codes].sum(),
-        "codes": table + len('"codes": []}') + _characters(codes),
-        "runs": table + len('"runs": []}') + _characters(runs) - 2,
+        "plain": len('{"plain": []}') + sum(map(of_level.__getitem__, codes)),
+        "codes": table + len('"codes": []}') + len(str(codes)),
+        "runs": table + len('"runs": []}') + len(str(runs)) - 2,
     }
     form = min(sizes, key=sizes.__getitem__)
-    return None if form == "plain" else {"levels": levels, form: (codes if form == "codes" else runs).tolist()}
-
-
-def _characters(numbers: Ints) -> int:
-    return int((np.char.str_len(np.arange(numbers.max() + 1).astype(str)) + 2)[numbers].sum())
+    return None if form == "plain" else {"levels": levels, form: codes if form == "codes" else runs}
 
 
 def tidy(value: Any) -> Any:
