@@ -279,8 +279,9 @@ STATISTICS = (
         "label_overlap",
         "share of neighbours of the same class",
         "Mean over texts (or words) of the share of the k nearest others that have the same class. Distances are "
-        "Euclidean, between pooled vectors that are not standardised; k = 10 by default (`neighbours`). The texts are "
-        "those of the classifiers. Chance level: Σ_c (n_c/n)·(n_c − 1)/(n − 1), exactly, the value for random classes.",
+        "Euclidean, between pooled vectors that are not standardised; k = 10 by default (`neighbours`). Equally near "
+        "texts share the last places. The texts are those of the classifiers. "
+        "Chance level: Σ_c (n_c/n)·(n_c − 1)/(n − 1), exactly, the value for random classes.",
         ("valeriani2023geometry", "doimo2020hierarchical"),
         short="share of neighbours",
         interval=f"{described('fisher', 'jackknife')} One of {_GROUPS} groups of texts is left out, and neighbours are "
@@ -386,7 +387,7 @@ def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     cost="a forward pass over the sample; per layer and fold four classifiers, and with `pooling: auto` two more for "
     "the other poolings",
     tables=(ProbePooling, ProbeText, Point),
-    version=5,
+    version=6,
     charts=(PROBES, BY_POOLING, SELECTIVITY),
     section=Section(
         ProbeSpec,
@@ -496,17 +497,26 @@ def _overlap(place: Place, x: Floats, read: Labelled, k: int) -> Iterator[Value]
     if n <= 2 * k:
         yield Value("label_overlap", place, None, n, reason=f"at most {2 * k} texts, twice the neighbours")
         return
-    near = nearest(x, k, listed=min(2 * k + _SPARE, n - 1)).places.cpu().numpy()
-    same, group = y[near] == y[:, None], group_of_state(read.units, _GROUPS)  # by class, so that each group has all
-    without = []
-    for left_out in np.unique(group).tolist():
-        kept = group[near] != left_out
-        kept &= kept.cumsum(axis=1) <= k
-        rows = group != left_out
-        without.append((same & kept)[rows].sum() / kept[rows].sum())
-    value = float(same[:, :k].mean())
-    counts = np.bincount(y)
-    number = Value("label_overlap", place, value, n, *jackknife_interval(value, np.array(without)))
+    # Texts of equal vectors are equally near, so a search among the different vectors leaves no order to chance.
+    _, first, which = np.unique(x, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    which, different = np.argsort(order)[which.reshape(-1)], len(order)
+    others = nearest(x[first[order]], min(k, different - 1), listed=min(2 * k + _SPARE, different - 1)).places
+    near = np.concatenate([np.arange(different)[:, None], others.cpu().numpy()], axis=1)[which]
+    group, counts = group_of_state(read.units, _GROUPS), np.bincount(y)  # by class, so that each group has all
+
+    def share_among(texts: Bools) -> float:
+        texts_at = np.zeros((different, len(counts)))
+        np.add.at(texts_at, (which[texts], y[texts]), 1)
+        there, alike = texts_at.sum(axis=1)[near[texts]], texts_at[near[texts], y[texts, None]]
+        there[:, 0] -= 1  # the text itself
+        alike[:, 0] -= 1
+        counted = np.clip(k - (there.cumsum(axis=1) - there), 0, there)
+        return float((alike * counted / np.maximum(there, 1)).sum() / counted.sum())
+
+    value = share_among(np.ones(n, bool))
+    without = np.array([share_among(group != left_out) for left_out in np.unique(group).tolist()])
+    number = Value("label_overlap", place, value, n, *jackknife_interval(value, without))
     yield from with_floor(number, float((counts * (counts - 1)).sum() / (n * (n - 1))))
 
 

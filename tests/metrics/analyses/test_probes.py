@@ -13,6 +13,7 @@ from scipy.stats import t as student
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
+from reporter.geometry.intervals import jackknife_interval
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._classifiers import all_the_same, cross_validated, linear, paired, standardised, stratified
 from reporter.metrics.analysis import analyses
@@ -80,6 +81,36 @@ def test_neighbours_of_the_same_class(made_up, computed, k):
         assert values["label_overlap_floor", place].value == pytest.approx(chance)
         assert found.value == pytest.approx(1 if place.layer else chance, abs=0.1)
         assert "300 texts" in few["label_overlap", place].reason
+
+
+def test_texts_that_are_equally_near_share_the_last_places(made_up, computed):
+    """24 vectors of ten texts each, so that the order of equal ones would decide the classes of the nearest 15."""
+    k, group = 15, np.arange(240) % 10
+
+    def share(x, kept):
+        shares = []
+        for text in np.flatnonzero(kept):
+            others = np.flatnonzero(kept & (np.arange(240) != text))
+            far, same = np.linalg.norm(x[others] - x[text], axis=1), y[others] == y[text]
+            last = np.sort(far)[k - 1]
+            nearer = far < last
+            shares.append(same[nearer].sum() + (k - nearer.sum()) * same[far == last].mean())
+        return np.sum(shares) / (k * len(shares))
+
+    def few(text, place):
+        return readable(f"x number {int(text.split()[-1]) % 24}", place)
+
+    corpora = labelled([f"{'xxxyyz'[i % 6]} number {i}" for i in range(240)])
+    context = made_up(few, corpora)
+    read = of_corpus(corpora["c"], 1000, 10, context)
+    texts, y = read.texts, read.y
+    values, _ = computed("probes", CorpusProbe(corpus="c", hidden=0, neighbours=k), context)
+    for place in context.layout.places:
+        x = np.stack([few(text, place) for text in texts])
+        value = share(x, np.ones(240, bool))
+        ends = jackknife_interval(value, np.array([share(x, group != left_out) for left_out in range(10)]))
+        found = values["label_overlap", place]
+        assert (found.value, found.ci_low, found.ci_high) == pytest.approx((value, *ends))
 
 
 def test_the_same_seed_gives_the_same_numbers(made_up):
