@@ -99,10 +99,12 @@ def cka_of(hsic_ab: Floats, hsic_aa: Floats, hsic_bb: Floats) -> Floats:
 
 def by_cosine(x: torch.Tensor, k: int) -> torch.Tensor:
     """Return the k nearest other rows of each row by cosine distance, nearest first, shape (n, k)."""
-    units = (x / torch.linalg.vector_norm(x, dim=1, keepdim=True)).float()
+    # In float32, rows that are much alike would be equally near, and their order would be left to the machine.
+    exact = wide(x)
+    units = exact / torch.linalg.vector_norm(exact, dim=1, keepdim=True)
     cosine = units @ units.T
     cosine.fill_diagonal_(-torch.inf)
-    nearest: torch.Tensor = cosine.topk(k, dim=1).indices
+    nearest: torch.Tensor = cosine.topk(k, dim=1).indices.to(x.device)
     return nearest
 
 

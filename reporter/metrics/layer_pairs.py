@@ -224,7 +224,7 @@ def _between(
     question="similarity",
     needs=("pooled",),
     options=PairOptions,
-    version=5,  # of two models: calibrated similarity
+    version=6,
     cost="texts² numbers per layer, and a product of them per pair of layers",
     between=Between(_between, of=("models",)),
     tables=(PairValue, ModelPair),

@@ -5,6 +5,7 @@ import pytest
 import torch
 from oracles import pairs
 from scipy.linalg import orthogonal_procrustes, subspace_angles
+from scipy.spatial.distance import cdist
 
 from reporter.app.verify.by_map import explained as by_rows
 from reporter.geometry import linear, similarity
@@ -63,6 +64,13 @@ def test_one_giant_row_hides_nothing(size):
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     x[7], y[7] = size, size
     assert ours([x], [y])[0, 0, 0] == pytest.approx(pairs.cka(x, y), abs=1e-5)
+
+
+def test_neighbours_of_rows_that_are_much_alike():
+    """Their cosines differ by 1e-9 and less, which float32 does not see."""
+    x = 1 + 1e-4 * RNG(0).standard_normal((200, 40))
+    far = cdist(*[x / np.linalg.norm(x, axis=1, keepdims=True)] * 2) + np.diag(np.full(200, np.inf))
+    np.testing.assert_array_equal(near(x, 10), far.argsort(axis=1)[:, :10])
 
 
 @pytest.mark.parametrize("k", [1, 10])
