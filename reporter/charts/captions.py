@@ -330,8 +330,7 @@ def lines_of(rows: pd.DataFrame, scene: Scene, along: str) -> list[Line]:
         line = [row for row in every if not ("undetermined" in columns and columns["undetermined"][row])]
         layers: list[int | None] = [None] * len(line)
         if "layer" in columns:
-            found = [columns["layer"][row] for row in line]
-            layers = [None if is_null(layer) else int(layer) for layer in found]
+            layers = [None if is_null(layer := columns["layer"][row]) else int(layer) for row in line]
         places = [columns[along][row] if along else 0.0 for row in line]
         role = roles.get(model, str(columns["role"][line[0]]) if "role" in columns and line else "other")
         blocks = max(

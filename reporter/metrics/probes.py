@@ -501,18 +501,18 @@ def _overlap(place: Place, x: Floats, read: Labelled, k: int) -> Iterator[Value]
     _, first, which = np.unique(x, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     which, different = np.argsort(order)[which.reshape(-1)], len(order)
-    others = nearest(x[first[order]], min(k, different - 1), listed=min(2 * k + _SPARE, different - 1)).places
-    near = np.concatenate([np.arange(different)[:, None], others.cpu().numpy()], axis=1)[which]
+    neighbours = nearest(x[first[order]], min(k, different - 1), listed=min(2 * k + _SPARE, different - 1)).places
+    near = np.concatenate([np.arange(different)[:, None], neighbours.cpu().numpy()], axis=1)[which]
     group, counts = group_of_state(read.units, _GROUPS), np.bincount(y)  # by class, so that each group has all
 
     def share_among(texts: Bools) -> float:
         texts_at = np.zeros((different, len(counts)))
         np.add.at(texts_at, (which[texts], y[texts]), 1)
-        there, alike = texts_at.sum(axis=1)[near[texts]], texts_at[near[texts], y[texts, None]]
-        there[:, 0] -= 1  # the text itself
-        alike[:, 0] -= 1
-        counted = np.clip(k - (there.cumsum(axis=1) - there), 0, there)
-        return float((alike * counted / np.maximum(there, 1)).sum() / counted.sum())
+        texts_near, same_class = texts_at.sum(axis=1)[near[texts]], texts_at[near[texts], y[texts, None]]
+        texts_near[:, 0] -= 1  # the text itself
+        same_class[:, 0] -= 1
+        counted = np.clip(k - (texts_near.cumsum(axis=1) - texts_near), 0, texts_near)
+        return float((same_class * counted / np.maximum(texts_near, 1)).sum() / counted.sum())
 
     value = share_among(np.ones(n, bool))
     without = np.array([share_among(group != left_out) for left_out in np.unique(group).tolist()])

@@ -16,16 +16,16 @@ def test_numbers_do_not_depend_on_the_order_of_equal_entries(of_one_process, sma
     def sort_backwards(x, dim=-1, descending=False, stable=False):
         if stable:
             return sort(x, dim=dim, descending=descending, stable=True)
-        values, at = sort(x.flip(dim), dim=dim, descending=descending, stable=True)
-        return torch.return_types.sort((values, x.shape[dim] - 1 - at))
+        values, indices = sort(x.flip(dim), dim=dim, descending=descending, stable=True)
+        return torch.return_types.sort((values, x.shape[dim] - 1 - indices))
 
     def topk_backwards(x, k, dim=-1, largest=True, sorted=True):
-        values, at = topk(x.flip(dim), k, dim, largest, sorted)
-        return torch.return_types.topk((values, x.shape[dim] - 1 - at))
+        values, indices = topk(x.flip(dim), k, dim, largest, sorted)
+        return torch.return_types.topk((values, x.shape[dim] - 1 - indices))
 
     def smallest_backwards(x, count):
-        values, at = smallest(x.flip(1), count)
-        return values, x.shape[1] - 1 - at
+        values, indices = smallest(x.flip(1), count)
+        return values, x.shape[1] - 1 - indices
 
     monkeypatch.setattr("torch.Tensor.topk", topk_backwards)
     monkeypatch.setattr("torch.Tensor.sort", sort_backwards)
