@@ -198,29 +198,28 @@ def _rows_by_panel(
     drawn: Drawn, scene: Scene, choice: Choice, picks: Mapping[str, str]
 ) -> Callable[[Panel], pd.DataFrame]:
     """Return a function that chooses the rows of a panel."""
-    frame = drawn.frame
+    chart, frame = drawn.chart, drawn.frame
     assert frame is not None
-    if drawn.chart.by_layer:  # which layers there are depends on the panel, whatever else is chosen
-        return lambda panel: _chosen(_of_panel(drawn.chart, frame, panel, choice), drawn, scene, choice, picks)
-    chosen = _chosen(frame, drawn, scene, choice, picks)
-    if drawn.chart.chapter is not None or not drawn.chart.facet:
-        return lambda panel: _of_panel(drawn.chart, chosen, panel, choice)
-    rows_of: dict[str, list[int]] = {}
-    for row, value in enumerate(chosen[drawn.chart.facet].tolist()):
-        rows_of.setdefault(str(value), []).append(row)
-    return lambda panel: chosen.take(rows_of.get(panel.value, []))
+    if not chart.by_layer:
+        return _divided(chart, _chosen(frame, drawn, scene, choice, picks))
+    of_panel = _divided(chart, frame)  # which layers there are depends on the panel, whatever else is chosen
+    return lambda panel: _chosen(_of_layer(of_panel(panel), choice), drawn, scene, choice, picks)
 
 
-def _of_panel(chart: Chart, rows: pd.DataFrame, panel: Panel, choice: Choice) -> pd.DataFrame:
-    if chart.chapter is None and chart.facet:
-        rows = rows[rows[chart.facet].astype(str) == panel.value]
-    if chart.chapter is not None and not chart.together:
-        model, _, checkpoint = panel.value.rpartition("|")
-        rows = rows[(rows["model"] == model) & (rows["checkpoint"] == checkpoint)]
-    if chart.by_layer:
-        place = layer_shown(rows, choice)
-        rows = rows[(rows["site"] == place[0]) & (rows["layer"] == place[1])] if place else rows[:0]
-    return rows
+def _divided(chart: Chart, rows: pd.DataFrame) -> Callable[[Panel], pd.DataFrame]:
+    """Return a function that takes the rows of a panel."""
+    if not chart.facet if chart.chapter is None else chart.together:
+        return lambda panel: rows
+    columns = [chart.facet] if chart.chapter is None else ["model", "checkpoint"]
+    places: dict[str, list[int]] = {}
+    for place, key in enumerate(zip(*(rows[column].tolist() for column in columns), strict=True)):
+        places.setdefault("|".join(map(str, key)), []).append(place)
+    return lambda panel: rows.take(places.get(panel.value, []))
+
+
+def _of_layer(rows: pd.DataFrame, choice: Choice) -> pd.DataFrame:
+    place = layer_shown(rows, choice)
+    return rows[(rows["site"] == place[0]) & (rows["layer"] == place[1])] if place else rows[:0]
 
 
 def _chosen(rows: pd.DataFrame, drawn: Drawn, scene: Scene, choice: Choice, picks: Mapping[str, str]) -> pd.DataFrame:

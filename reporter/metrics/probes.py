@@ -498,10 +498,9 @@ def _overlap(place: Place, x: Floats, read: Labelled, k: int) -> Iterator[Value]
         yield Value("label_overlap", place, None, n, reason=f"at most {2 * k} texts, twice the neighbours")
         return
     # Texts of equal vectors are equally near, so a search among the different vectors leaves no order to chance.
-    _, first, which = np.unique(x, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    which, different = np.argsort(order)[which.reshape(-1)], len(order)
-    neighbours = nearest(x[first[order]], min(k, different - 1), listed=min(2 * k + _SPARE, different - 1)).places
+    vectors, which = np.unique(x, axis=0, return_inverse=True)
+    which, different = which.reshape(-1), len(vectors)
+    neighbours = nearest(vectors, min(k, different - 1), listed=min(2 * k + _SPARE, different - 1)).places
     near = np.concatenate([np.arange(different)[:, None], neighbours.cpu().numpy()], axis=1)[which]
     group, counts = group_of_state(read.units, _GROUPS), np.bincount(y)  # by class, so that each group has all
 

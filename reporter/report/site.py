@@ -36,7 +36,7 @@ from reporter.report.look import ReportLook, read_look
 from reporter.report.search import search_index
 from reporter.report.templating import carry_assets, environment, inline_json, write, write_assets
 from reporter.store import Store
-from reporter.store.formats import csv_field
+from reporter.store.formats import csv_field, csv_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -379,12 +379,11 @@ def _write_data(fresh: Path, contents: Contents) -> None:
 
     def write_csv(name: str, frame: pd.DataFrame) -> None:
         with (fresh / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            file.write(",".join(csv_field(str(column)) for column in frame) + "\n")
+            file.write(csv_line(csv_field(str(column)) for column in frame) + "\n")
             for start in range(0, len(frame), _ROWS):  # a few at a time: as texts they take much memory
                 some = frame.iloc[start : start + _ROWS]
                 rows = zip(*(_csv_fields(column) for _, column in some.items()), strict=True)
-                # a lone empty field would be an empty line, which readers skip
-                file.writelines((",".join(row) or '""') + "\n" for row in rows)
+                file.writelines(csv_line(row) + "\n" for row in rows)
 
     def write_parts(parts: Mapping[str, Any]) -> None:
         for name, value in parts.items():

@@ -185,9 +185,9 @@ def pieces(columns: tuple[str, ...], chunks: Iterable[Sequence[tuple[Any, ...]]]
         Text, in all without a line break at its end.
     """
     if form == "csv":
-        yield _csv_line(columns)
+        yield csv_line(map(csv_field, columns))
         for rows in chunks:
-            yield "".join("\r\n" + _csv_line(row) for row in rows)
+            yield "".join("\r\n" + csv_line(map(csv_field, row)) for row in rows)
     elif form == "json":
         names, before = _unique(columns), "[\n  "
         for rows in chunks:
@@ -303,9 +303,9 @@ def _as_plain_text(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
-def _csv_line(row: Iterable[Any]) -> str:
-    # A lone empty field would be an empty line, which readers skip.
-    return ",".join(map(csv_field, row)) or '""'
+def csv_line(fields: Iterable[str]) -> str:
+    """Join fields to a line of a CSV; a lone empty field would be an empty line, which readers skip."""
+    return ",".join(fields) or '""'
 
 
 def csv_field(value: Any) -> str:
