@@ -58,6 +58,7 @@ async function draw(element, spec, rows, { label, signals = {}, dark = {}, heigh
     actions: false,
     tooltip: { theme },
     logLevel: 1,
+    ast: true,  // expressions are read and not compiled: the page's policy lets no text become a script
   });
   const chart = { view, finalize, own, spec, theme, height, names: called, press };
   mounted.set(element, chart);
@@ -68,7 +69,7 @@ async function draw(element, spec, rows, { label, signals = {}, dark = {}, heigh
 // Models by the names that the reader gave them: in a row, and in an expression that names models.
 const WHO = ["model", "model_a", "model_b"];
 const renamed = (row, called) => ({ ...row, ...Object.fromEntries(WHO.filter(name => row[name] in called).map(name => [name, called[row[name]]])) });
-const quotedAs = (text, called) => Object.entries(called).reduce((now, [name, other]) => now.replaceAll(JSON.stringify(name), JSON.stringify(other)), text);
+const quotedAs = (text, called) => Object.entries(called).reduce((now, [name, other]) => now.replaceAll(JSON.stringify(name), () => JSON.stringify(other)), text);
 
 export function labelChart(element, label) {
   element.querySelector("[role=graphics-document]")?.setAttribute("aria-label", label);

@@ -2,7 +2,7 @@
 
 import { unmountChart, viewOf } from "./charts.js";
 import { all, find, make } from "./dom.js";
-import { given, keep, onBack, page } from "./page.js";
+import { given, keep, onBack, page, placeOfAddress } from "./page.js";
 import { choose, chosen, hidePanels, nameOf, panels, refreshAll } from "./panels.js";
 import { rowsAt } from "./rows.js";
 import { short } from "./tokens.js";
@@ -121,14 +121,22 @@ function rename(model, name) {
   showNames();
   refreshAll();
 }
-// Sentences and tables use the reader's names, too: their words as written, of which "the base" is no model.
+// Sentences and tables use the reader's names, too: their words as written, of which "the base" is no model. The text of a
+// <noscript> is markup and stays as it is: its words are read once they are elements.
+const AS_WRITTEN = "svg, pre, code, option, button, output, noscript, script, style, .panel";
 const written = /** @type {Map<any, string>} */ (new Map());
+function readWords(part) {
+  const texts = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) if (!texts.currentNode.parentElement?.closest(AS_WRITTEN)) written.set(texts.currentNode, String(texts.currentNode.nodeValue));
+}
+addEventListener("section-filled", event => {
+  if (!written.size) return;
+  readWords(event.target);
+  showNames();
+});
 function showNames() {
   const names = Object.keys(chosen.names).map(name => name.replace(/[^\w-]/g, "\\$&"));
-  if (names.length && !written.size) for (const part of all("header.top, main")) {
-    const texts = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
-    while (texts.nextNode()) if (!texts.currentNode.parentElement?.closest("svg, pre, code, option, button, output, .panel")) written.set(texts.currentNode, String(texts.currentNode.nodeValue));
-  }
+  if (names.length && !written.size) for (const part of all("header.top, main")) readWords(part);
   const whole = new RegExp(`(?<![\\w-]|\\bthe )(?:${names.join("|")})(?![\\w-])`, "g");
   for (const [node, text] of written) node.nodeValue = text.replace(whole, nameOf);
 }
@@ -203,7 +211,7 @@ const reading = new IntersectionObserver(entries => {
 for (const section of all("main > section[id]")) reading.observe(section);
 
 function revealTarget() {
-  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = placeOfAddress();
   if (!target) return;
   const lid = target.closest("details");
   if (lid) lid.open = true;

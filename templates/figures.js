@@ -2,9 +2,9 @@
 
 import { drawnIn } from "./charts.js";
 import { all, find, make } from "./dom.js";
-import { drawTheme, given, givenAll, keep, onBack, page, part } from "./page.js";
+import { drawTheme, given, givenAll, keep, onBack, page, part, placeOfAddress } from "./page.js";
 import { chartOf, chosen, controlsSaid, findScale, hidePanels, nameOf, refreshAll } from "./panels.js";
-import { columnsOf, isFloor } from "./rows.js";
+import { columnsOf, csvOf, isFloor } from "./rows.js";
 import { isolated, number, phrase } from "./tokens.js";
 
 const root = document.documentElement;
@@ -137,7 +137,7 @@ if (figures.length) {
   onBack(fromAddress);
 }
 // An address of a single figure may name it behind the #, as links from other pages do.
-if (location.hash.startsWith("#figure-")) show(figures.find(({ element }) => element.matches(".card") && `#${element.id}` === decodeURIComponent(location.hash)) ?? null, true);
+if (location.hash.startsWith("#figure-")) show(figures.find(({ element }) => element.matches(".card") && element === placeOfAddress()) ?? null, true);
 
 // Search: figures of all pages, by title, definition, source or another word for them; models, claims, sinks, terms.
 const field = make("input", { type: "search", "aria-label": "Search", placeholder: "Figure, metric, author, token or term", autocomplete: "off", spellcheck: "false" });
@@ -272,7 +272,7 @@ async function svgOf(figure, millimetres, title = "") {
       { concat: parts.map(({ part }) => part), columns, spacing: 22, resolve: { scale: { color: "shared", shape: "shared", strokeDash: "shared" } } },
       { data: { values: [{}] }, mark: { type: "text", text: lines, align: "left", baseline: "top", fontSize: 10, color: quiet, x: 0, y: 0 }, width: parts[0].width, height: 13 * lines.length, view: { stroke: null } },
     ],
-  }, { mode: "vega-lite", renderer: "svg", actions: false, config, logLevel: 1 });
+  }, { mode: "vega-lite", renderer: "svg", actions: false, config, logLevel: 1, ast: true });
   const drawing = await view.toSVG();
   finalize();
   const [, width, height] = (/viewBox="0 0 ([\d.]+) ([\d.]+)"/.exec(drawing) ?? []).map(Number);
@@ -427,16 +427,6 @@ addEventListener("panel-shown", event => {
 });
 // A report in one file has no CSV beside it: what a reader saves is made of the rows that the page has.
 const fileOf = link => (link.getAttribute("href") ?? "").replace(/^data\//, "");
-
-const csvField = value => {
-  const text = value === null || value === undefined ? "" : String(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-};
-export function csvOf(frames) {
-  const names = Object.keys(frames[0] ?? {}).filter(name => name !== "rows");
-  const lines = frames.flatMap(frame => Array.from({ length: frame.rows }, (_, i) => names.map(name => csvField(frame[name][i])).join(",")));
-  return `${[names.map(csvField).join(","), ...lines].join("\n")}\n`;
-}
 
 async function rowsOf(name) {
   const chart = await part(name);

@@ -2,6 +2,6 @@
 try {
   const theme = localStorage.getItem("reporter-theme");
   if (theme === "system") delete document.documentElement.dataset.theme;
-  else if (theme) document.documentElement.dataset.theme = theme;
+  else if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 } catch {}
 document.documentElement.classList.add("scripted");

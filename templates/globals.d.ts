@@ -3,6 +3,9 @@
 /** The Vega configuration of each theme, from reporter.charts.styles. */
 declare const THEMES: { light: object; dark: object };
 
+/** Regular expressions of reporter.store.formats: what a spreadsheet takes for a formula, and what is quoted. */
+declare const CSV_RULES: { formula: string; quoted: string };
+
 /** Newer than the list of TypeScript that checks this. */
 declare class DecompressionStream {
   constructor(format: "gzip");

@@ -7,7 +7,7 @@ import { narrowed } from "./tokens.js";
 let wanted = new URLSearchParams(location.search);
 let waiting = 0, undoable = false;
 
-// What the address says under a name.
+// What the address says under a name. Anybody may have written the address: each use knows all values that it takes.
 export const given = name => wanted.get(name);
 export const givenAll = name => wanted.getAll(name);
 // All names that begin so, with what follows and their values.
@@ -45,6 +45,13 @@ function carry() {
   }
 }
 carry();
+
+// The element that the address leads to after its #, or null.
+export function placeOfAddress() {
+  let id = location.hash.slice(1);
+  try { id = decodeURIComponent(id); } catch { /* a % that begins no code is itself */ }
+  return document.getElementById(id);
+}
 
 const backwards = /** @type {(() => void)[]} */ ([]);
 // Calls a function when the reader goes back to an earlier choice, or forward again.

@@ -33,11 +33,20 @@ function choices() {
     baselines: given("baselines") === "without" ? "without" : "with",
     highlight: new Set(givenAll("highlight").filter(name => models.has(name))),
     hidden: new Set(givenAll("hide").filter(name => models.has(name))),
-    /** @type {Record<string, string>} */
-    names: Object.fromEntries(givenUnder("name.").filter(([name]) => models.has(name))),
+    names: givenNames(),
     means: meansOffered && (given("means") ?? (page.many ? "yes" : "no")) === "yes",
     corpus: corpus === "all" ? "" : page.corpora?.includes(corpus) ? corpus : page.corpora?.[0] ?? "",
   };
+}
+// Names that a reader gave to models, in one line of at most 60 characters; no two models have the same.
+function givenNames() {
+  const names = /** @type {Record<string, string>} */ (Object.create(null));
+  for (const [model, text] of givenUnder("name.")) {
+    const name = text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim().slice(0, 60);
+    if (models.has(model) && name && name !== model) names[model] = name;
+  }
+  for (const [model, name] of Object.entries(names)) if ([...models].some(other => other !== model && (names[other] ?? other) === name)) delete names[model];
+  return names;
 }
 export const chosen = { ...choices(), cursor: -1 };
 // Chooses something: the address has it, and all else follows the address. What is chosen at first has no place there.
@@ -365,25 +374,22 @@ export function hidePanels() {
 }
 // A selector chooses rows by a column, a drawing (variant), a value for it ($…), or (with data-shows) the panels.
 const selectors = all("select[data-chart]");
-onBack(() => {
-  for (const select of selectors) {
-    const chart = chartOf(select.dataset.chart), name = String(select.dataset.pick);
-    select.value = given(`${select.dataset.chart}:${name}`) ?? chart.firstPicks[name];
-    chart.picks[name] = select.value;
-  }
-});
+function takeChoice(select) {
+  const chart = chartOf(select.dataset.chart), name = String(select.dataset.pick);
+  const asked = given(`${select.dataset.chart}:${name}`);
+  select.value = asked !== null && [...select.options].some(option => option.value === asked) ? asked : chart.firstPicks[name];
+  chart.picks[name] = select.value;
+}
+onBack(() => { for (const select of selectors) takeChoice(select); });
 for (const select of selectors) {
   const chart = chartOf(select.dataset.chart);
   const name = String(select.dataset.pick);
   const address = `${select.dataset.chart}:${name}`;
   const first = select.value;
-  const asked = given(address);
-  if (asked !== null && [...select.options].some(option => option.value === asked)) select.value = asked;
   chart.firstPicks[name] = first;
-  const take = () => { chart.picks[name] = select.value; };
-  take();
+  takeChoice(select);
   select.addEventListener("change", () => {
-    take();
+    chart.picks[name] = select.value;
     keep(address, select.value === first ? null : select.value);
     if (select.dataset.shows) hidePanels();
     for (const panel of chart.panels) panel.refresh();

@@ -13,6 +13,19 @@ export function unpack(column) {
 /** @type {(packed: Packed) => { rows: number } & Record<string, any>} */
 export const columnsOf = packed => ({ rows: packed.rows, ...Object.fromEntries(Object.entries(packed.columns).map(([name, column]) => [name, unpack(column)])) });
 
+// A table as CSV, by the rules of reporter.store.formats, which come as data.
+function csvField(value) {
+  if (value === null || value === undefined) return "";
+  const text = typeof value === "string" ? value.replace(new RegExp(CSV_RULES.formula, "gu"), "'") : String(value);
+  return text === "" || new RegExp(CSV_RULES.quoted, "u").test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+export function csvOf(frames) {
+  const names = Object.keys(frames[0] ?? {}).filter(name => name !== "rows");
+  const line = values => values.map(csvField).join(",") || '""';  // readers skip an empty line
+  const lines = frames.flatMap(frame => Array.from({ length: frame.rows }, (_, i) => line(names.map(name => frame[name][i]))));
+  return `${[line(names), ...lines].join("\n")}\n`;
+}
+
 // What is drawn of rows that a reader put together: the mean of a role, the reach of an axis, the values at a depth.
 export const isFloor = row => row.kind === "floor" || String(row.statistic ?? "").endsWith("_floor");
 const isNumber = value => typeof value === "number" && Number.isFinite(value);

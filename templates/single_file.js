@@ -39,7 +39,6 @@
     document.body.replaceChildren(...page.body.childNodes);
     document.body.className = "";
     document.body.append(script);
-    if (location.hash.length > 1 && !location.hash.includes("=")) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
   }
   show().catch(error => {
     document.body.className = "";

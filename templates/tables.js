@@ -7,9 +7,10 @@ import { number, tokenNode } from "./tokens.js";
 function fill(lid) {
   for (const inside of all("noscript.inside", lid)) {
     // A report in one file is parsed without scripts: there it holds elements, of which the text is no markup.
-    if (inside.firstElementChild) inside.replaceWith(...inside.childNodes);
-    else inside.replaceWith(document.createRange().createContextualFragment(inside.textContent ?? ""));
+    const parts = inside.firstElementChild ? inside : new DOMParser().parseFromString(inside.textContent ?? "", "text/html").body;
+    inside.replaceWith(...parts.childNodes);
   }
+  lid.dispatchEvent(new Event("section-filled", { bubbles: true }));
 }
 
 for (const lid of /** @type {HTMLDetailsElement[]} */ (all("details:has(> noscript.inside)"))) {

@@ -67,6 +67,24 @@ def test_what_answers_at_once_imports_nothing_heavy(tmp_path):
     assert dict(zip(AT_ONCE, heavy, strict=True)) == dict.fromkeys(AT_ONCE, "")
 
 
+REMOVING = re.compile(r"\brmtree\(|\.unlink\(|\.rename\((?!columns)|\bcopytree\(|os\.remove\(")
+WITHIN_OUR_OWN = {  # who removes or renames: the owner of outputs, and the keepers of the cache and of new folders
+    "core/outputs.py", "core/files.py", "app/docs/site.py", "app/verify/verification.py", "forward/kept.py",
+    "forward/observable.py", "models/states.py", "models/toy/training.py", "report/single_file.py", "runs/cache.py",
+    "store/shape.py", "texts/build.py", "texts/tokens.py",
+}  # fmt: skip
+
+
+def test_one_owner_removes_files_and_one_opens_databases():
+    removing, opening = set(), set()
+    for path in PACKAGE.rglob("*.py"):
+        name, text = path.relative_to(PACKAGE).as_posix(), path.read_text()
+        removing |= {name} if REMOVING.search(text) else set()
+        opening |= {name} if "duckdb.connect(" in text else set()
+    assert removing <= WITHIN_OUR_OWN, "use reporter.core.outputs for what stands under a name that a person gave"
+    assert opening <= {"core/confined.py", "store/sandbox.py"}, "use reporter.core.confined"
+
+
 def test_the_top_level_holds_only_what_belongs_there():
     assert {name.split("/")[0] for name in tracked_files()} <= TOP_LEVEL
 

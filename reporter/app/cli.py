@@ -6,12 +6,14 @@ A command imports what it needs inside its function, so that ``--help`` and ``va
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import shutil
 import signal
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -38,6 +40,7 @@ _TO_DETECT = (
     f"to see which differences the texts can detect, measure {_PILOT} of them: `reporter plan {{}} --detect DIFFERENCE`"
 )
 _RESUME = "finished work is saved; rerun the same command to resume"
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}  # a full, read-only or broken disk
 _GROUPS = {
     "Start": ("look", "init", "validate", "plan"),
     "Run": ("run", "merge", "verify", "cache"),
@@ -71,7 +74,8 @@ class _Commands(TyperGroup):
             if not is_out_of_memory(error):
                 raise
             text, code = f"out of memory; {_RESUME}", 1
-        typer.echo(text, err=True)
+        with suppress(OSError):  # the exit code counts, also where a full disk takes no line
+            typer.echo(text, err=True)
         raise typer.Exit(code)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -126,6 +130,7 @@ def main() -> None:
     Python collects all objects of torch and transformers as it ends, which takes 1.0 to 1.4 s. The process ends without
     that, once the functions that libraries registered for its end have run.
     """
+    _open_closed_streams()
     let_waiting_threads_sleep()  # before torch is loaded
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
@@ -142,9 +147,28 @@ def main() -> None:
         # The reader of our output has closed it. Python would complain again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in _DISK:
+            raise
+        with suppress(OSError):
+            sys.stderr.write(f"{error.filename or 'the output'} cannot be written: {error.strerror}\n")
+        code = code or 1
     atexit._run_exitfuncs()
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stderr.flush()
     os._exit(code if isinstance(code, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Open what the caller closed, as services do: the next file would get the number of the stream, and its output."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            stream = Path(os.devnull).open("w" if number else "r")  # noqa: SIM115 (until the process ends)
+            if stream.fileno() != number:
+                os.dup2(stream.fileno(), number)
+            setattr(sys, name, stream)
 
 
 def _show_version(requested: bool) -> None:
@@ -196,11 +220,12 @@ def look(
     wrong.
     """
     from reporter.app.look.study import write_study
+    from reporter.core.outputs import is_untouched, replace_file, require_replaceable_file, with_checksum
 
     if card is not None and not card.parent.is_dir():
         raise UsageError(f"--card: there is no folder {card.parent}; create it first")
-    if card is not None and card.is_dir():
-        raise UsageError(f"--card: {card} is a folder; name a file in it")
+    if card is not None:
+        require_replaceable_file(card, is_untouched)
     file = write_study(_required(models, "MODEL"), base, text, cache=out / "cache", offline=offline)
     with importing():
         from reporter.runs.runner import run_studies
@@ -210,14 +235,12 @@ def look(
     seconds = time.perf_counter() - began if outcome.computed else None
 
     from reporter.app.look.card import as_markdown, as_text, cards
-    from reporter.core.files import writing
 
     made, page = cards(out / "results.duckdb", file.study.study, seconds), out / file.study.study / "index.html"
     typer.echo(f"\n{as_text(made, min(shutil.get_terminal_size().columns, 100))}\n")
     typer.echo(f"report  {page}\nstudy   {file.path}")
     if card is not None:
-        with writing(card):
-            card.write_text(as_markdown(made), encoding="utf-8")
+        replace_file(card, with_checksum(as_markdown(made), "<!-- {} -->").encode(), is_untouched)
         typer.echo(f"card    {card}")
     if open:
         _open(page)
@@ -731,9 +754,11 @@ def sql(
         return
     from reporter.store import stream
 
+    # typer leaves out the escape sequences that a value has: a file gets them, and a terminal shows them as text
+    shown = sys.stdout.isatty()
     for text in stream(database, query, format):
-        typer.echo(text, nl=False)
-    typer.echo()
+        sys.stdout.write("\n".join(map(one_line, text.split("\n"))) if shown else text)
+    sys.stdout.write("\n")
 
 
 @app.command()

@@ -5,7 +5,6 @@ Everything is written to the disk of this machine; nothing is sent.
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,15 +15,15 @@ from typing import Any
 import yaml
 
 from reporter import __version__
-from reporter.core.errors import UsageError, hint, one_line
-from reporter.core.files import writing
+from reporter.core.confined import confined, quoted
+from reporter.core.errors import UsageError, failing_as, hint, one_line
 from reporter.core.imports import optional
+from reporter.core.outputs import replacing
 from reporter.core.places import place, tag
 from reporter.judge.numbers import main_statistics
-from reporter.runs.studies import find_study
 from reporter.store import Store
+from reporter.store.rows import spec_of
 from reporter.store.schema import tables
-from reporter.store.shape import quoted
 
 # A study as a data set of the Hugging Face hub, and its numbers as a ``model-index`` for the cards of its models.
 
@@ -37,7 +36,6 @@ WHERE study = ? AND site = 'block' AND depth = 1 AND value IS NOT NULL ORDER BY 
 
 def hub(study: str, store: Store, folder: Path) -> None:
     """Write a data set's folder: a card, each table of the study as Parquet, and a ``model-index`` for each model."""
-    folder.mkdir(parents=True, exist_ok=True)
     written = _parquet(study, store, folder)
     (row,) = store.records("SELECT title, question FROM studies WHERE study = ?", [study])
     head = {
@@ -80,10 +78,8 @@ def model_indices(study: str, store: Store) -> dict[str, dict[str, Any]]:
 
 
 def _parquet(study: str, store: Store, folder: Path) -> list[str]:
-    import duckdb
-
     written = []
-    with duckdb.connect() as connection:
+    with confined((), folder) as connection:
         for name in tables():
             if name in ("schema_version", "studies", "cells", "corpus_texts"):  # of a machine, or somebody's texts
                 continue
@@ -160,7 +156,8 @@ def mlflow(study: str, store: Store, folder: Path) -> None:
     client = optional("mlflow.tracking", "mlflow", "an MLflow store").MlflowClient(
         tracking_uri=folder.resolve().as_uri()
     )
-    experiment = client.create_experiment(study)
+    artifacts = folder.resolve().parent / "artifacts"  # where the store will be, and not the new folder
+    experiment = client.create_experiment(study, artifact_location=artifacts.as_uri())
     now = int(time.time() * 1000)
     for model, of_model in groupby(scalars(study, store), key=lambda scalar: scalar.run):
         run = client.create_run(experiment, run_name=model).info.run_id
@@ -174,7 +171,6 @@ def wandb(study: str, store: Store, folder: Path) -> None:
     """Write offline runs; ``wandb sync FOLDER/wandb/offline-run-*`` sends them, where somebody wants that."""
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     tool = optional("wandb", "wandb", "a W&B run")
-    folder.mkdir(parents=True, exist_ok=True)
     settings = tool.Settings(silent=True, console="off", disable_git=True, save_code=False)
     for model, of_model in groupby(scalars(study, store), key=lambda scalar: scalar.run):
         run = tool.init(project=study, name=model, mode="offline", dir=str(folder), settings=settings)
@@ -201,8 +197,8 @@ def mergekit(study: str, store: Store, folder: Path) -> None:
     rows = store.records(_EDITS, [study])
     if not rows:
         raise UsageError(f"study '{study}' removed no block; add `skip:` and a model by `hub` or `path`")
-    folder.mkdir(parents=True, exist_ok=True)
-    models = find_study(study, store.path.parent).study.models
+    (stored,) = store.records("SELECT spec FROM studies WHERE study = ?", [study])
+    models = spec_of(stored["spec"]).get("models", {})
     for row in rows:
         ends = [[int(end) for end in part.split("–")] for part in row["blocks"].split(", ")]
         # Numbered from 0, the end excluded: before the first removed block, between removed blocks, after the last one.
@@ -210,7 +206,8 @@ def mergekit(study: str, store: Store, folder: Path) -> None:
         if row["twice"]:  # up to the last repeated block, then from the first one on
             starts, stops = [0, stops[0]], [starts[1], stops[1]]
         name = re.sub(r"[^\w.-]+", "-", f"{row['model']}-{row['item']}-{row['edit']}")
-        parts = (getattr(models[row["model"]], key, None) for key in ("hub", "path", "adapter"))
+        spec = models.get(row["model"])
+        parts = (spec.get(key) for key in ("hub", "path", "adapter")) if isinstance(spec, dict) else (spec,)
         model = "+".join(str(part) for part in parts if part)
         slices = [[start, stop] for start, stop in zip(starts, stops, strict=True) if start < stop]
         sources = [{"sources": [{"model": model, "layer_range": blocks}]} for blocks in slices]
@@ -228,18 +225,16 @@ TOOLS: Mapping[str, Callable[[str, Store, Path], Any]] = {
 
 
 def write_for(tool: str, study: str, out: Path, to: Path) -> Path:
-    """Write a study for another tool into a folder of that tool's name, in place of one that is there.
+    """Write a study for another tool into a folder of that tool's name, in place of what was written there before.
 
     Raises:
-        UsageError: there is no such tool or study, or the tool's package is not installed.
+        UsageError: there is no such tool or study, its package is not installed, or the folder has files of others.
         ReporterError: the database cannot be read, or the folder cannot be written.
     """
     if tool not in TOOLS:
         raise UsageError(f"no tool '{one_line(tool)}'{hint(tool, list(TOOLS), 'tools')}")
     store = Store(out / "results.duckdb")
     store.require(study)
-    folder = to / tool
-    with writing(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        TOOLS[tool](study, store, folder)
-    return folder
+    with replacing(to, tool, alone=True) as fresh, failing_as(f"{to / tool} cannot be written"):
+        TOOLS[tool](study, store, fresh)
+    return to / tool

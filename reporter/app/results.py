@@ -64,6 +64,12 @@ def _text(value: Any, name: str) -> str:
     raise UsageError(f"{name} must be text, got {show(value)}")
 
 
+def _texts(value: Any, name: str) -> list[str]:
+    if not isinstance(value, Sequence) or isinstance(value, bytes):
+        raise UsageError(f"{name} must be a list of names, got {show(value)}")
+    return [_text(text, f"a name in {name}") for text in ([value] if isinstance(value, str) else value)]
+
+
 _UNFINISHED = "its last run did not finish; run the study again to resume"
 
 
@@ -101,7 +107,7 @@ class Results(Tables):
 
     def __init__(self, folder: Path, ids: Sequence[str]) -> None:
         self.folder = _path(folder, "folder")
-        self._ids = [_text(study, "the id of a study") for study in ([ids] if isinstance(ids, str) else ids)]
+        self._ids = _texts(ids, "ids")
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -248,9 +254,7 @@ def run(
         ReporterError: results cannot be written.
     """
     folder = _path(out, "out")
-    if not isinstance(only, Sequence) or isinstance(only, bytes):
-        raise UsageError(f"only must be a list of names, got {show(only)}")
-    names = [_text(name, "a name in only") for name in ([only] if isinstance(only, str) else only)]
+    names = _texts(only, "only")
     file = study_of(study)
 
     from reporter.core.progress import Progress

@@ -164,6 +164,11 @@ class Chart:
         return self.query.partition("FROM ")[2].split()[0]
 
     @property
+    def plot(self) -> str:
+        """Names its drawing: what the page draws itself, or its kind."""
+        return self.draw if isinstance(self.draw, str) else self.kind
+
+    @property
     def drawings(self) -> Mapping[str, Draw]:
         """Functions that draw it with Altair, by variant."""
         if isinstance(self.draw, str):
@@ -214,6 +219,11 @@ class Drawn:
     def csv(self) -> str:
         """Path of its rows, relative to the page."""
         return f"data/{self.id}.csv"
+
+    @property
+    def read(self) -> bool:
+        """Whether its query gave a frame, with rows or without."""
+        return self.frame is not None
 
     @property
     def rows(self) -> int:

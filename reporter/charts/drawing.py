@@ -19,7 +19,7 @@ from reporter.charts.chart import WHO, Chart, Draw, Drawn, Read, filled
 from reporter.charts.layout import ATTENTION, MEAN, PATH, WITH, WITHOUT, Panel, Pick, Scene, panels_of
 from reporter.charts.profile import BLANK, features, profile, worded
 from reporter.charts.styles import Styles, alt, ordered, unvalidated
-from reporter.core.errors import is_out_of_memory, with_type
+from reporter.core.errors import failures, is_out_of_memory, with_type
 from reporter.core.numbers import is_null
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def read_chart(read: Read, chart: Chart, open: bool = True, sample: Sample | Non
         sql = filled(sql, **values)
         sql, kept = sample(sql, chart, read) if sample else (sql, "")
         return Drawn(chart, sql, typed(read(sql)), open=open, kept=kept)
-    except Exception as error:  # one broken query must not take the page down
+    except failures() as error:  # one broken query must not take the page down
         if is_out_of_memory(error):  # nothing is broken: the report is written where there is more
             raise
         return Drawn(chart, sql, open=open, error=with_type(error))
@@ -63,7 +63,7 @@ def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
         drawn = replace(drawn, specs=specs, panels=panels, picks=picks, named=scene.styles.named)
         axes = axes_of(frame, chart.reach, scene) if chart.reach else {}
         return replace(drawn, axes=axes, captions=captions_of(drawn, scene, first_choice(scene)))
-    except Exception as error:  # one broken chart must not take the page down
+    except failures() as error:  # one broken chart must not take the page down
         if is_out_of_memory(error):
             raise
         return replace(drawn, error=with_type(error))
@@ -287,7 +287,7 @@ def page_data(drawn: Drawn) -> dict[str, Any]:
     assert frame is not None
     facts = {
         "title": chart.title,
-        "kind": chart.draw if isinstance(chart.draw, str) else chart.kind,
+        "kind": chart.plot,
         "specs": dict(drawn.specs),
         "keys": drawn.follows,
         "facet": "" if chart.chapter else chart.facet,

@@ -150,6 +150,22 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
+def failures() -> tuple[type[BaseException], ...]:
+    """Return the exceptions by which code of other people fails: ``except failures() as error``.
+
+    A Rust library that panics raises a class that is no ``Exception`` and that no module exports; it exists from the
+    first panic on, and each library has one. SystemExit is a failure too: a library or a plug-in must not end a run.
+    Ctrl-C is none.
+    """
+    panics = (kind for kind in BaseException.__subclasses__() if kind.__name__ == "PanicException")
+    return (Exception, SystemExit, *panics)
+
+
+def as_exception(error: BaseException) -> Exception:
+    """Return one of :func:`failures` as an ordinary exception, to be kept and raised again."""
+    return error if isinstance(error, Exception) else ReporterError(library_error(error))
+
+
 def library_error(error: BaseException) -> str:
     """Return the error of a library in one line, as part of a message that names what failed."""
     text = with_type(error)
@@ -158,16 +174,19 @@ def library_error(error: BaseException) -> str:
 
 
 @contextmanager
-def failing_as(what: str, kind: type[Exception] = Exception) -> Iterator[None]:
+def failing_as(what: str, kind: type[Exception] | None = None) -> Iterator[None]:
     """Raise a ``ReporterError`` that begins with ``what`` for an error of a library inside the block.
 
-    Errors of reporter itself pass. If ``kind`` is ``OSError``, only the system's words follow: ``what`` names the file.
+    Errors of reporter itself pass. Without a ``kind`` all :func:`failures` count. If it is ``OSError``, only the
+    system's words follow: ``what`` names the file.
     """
     try:
         yield
     except ReporterError:
         raise
-    except kind as error:
+    except failures() as error:
+        if kind is not None and not isinstance(error, kind):
+            raise
         words = error.strerror if kind is OSError and isinstance(error, OSError) else None
         raise ReporterError(f"{what}: {words or library_error(error)}") from error
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import stat
 import time
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from reporter.core.errors import UsageError, failing_as, suggest
+from reporter.core.errors import ReporterError, UsageError, failing_as, first_line, suggest
 
 if TYPE_CHECKING:
     from filelock import SoftFileLease
@@ -96,8 +98,11 @@ def sha256(file: Path) -> str:
 def write_note(path: Path, value: Mapping[str, Any]) -> None:
     """Write JSON with its checksum, as a whole or not at all."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps({**value, _KEY: _checksum(value)}, indent=1), "utf-8")
-    part.replace(path)
+    try:
+        part.write_text(json.dumps({**value, _KEY: _checksum(value)}, indent=1), "utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def read_note(path: Path) -> dict[str, Any] | None:
@@ -164,13 +169,88 @@ def set_aside(path: Path, what: str) -> None:
         _log.warning(f"  {path} is damaged and was renamed to {aside.name}; {what}")
 
 
+MOST_DEEP = 100
+"""Lists and mappings inside each other, in YAML and JSON of other people; a study needs seven, a tokenizer ten."""
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text of other people.
+
+    Raises:
+        ValueError: it is no JSON, or nested so deeply that Python could not walk through it.
+    """
+    too_deep = f"lists and mappings are nested more than {MOST_DEEP} deep"
+    try:
+        content = json.loads(text)
+    except RecursionError:
+        raise ValueError(too_deep) from None
+    if max(text.count("["), text.count("{")) * 2 > MOST_DEEP:
+        level, depth = [content], 0
+        while level := [value for value in level if isinstance(value, dict | list)]:
+            depth += 1
+            if depth > MOST_DEEP:
+                raise ValueError(too_deep)
+            level = [inner for value in level for inner in (value.values() if isinstance(value, dict) else value)]
+    return content
+
+
+def require_json(path: Path, remedy: str) -> dict[str, Any]:
+    """Return the JSON object in a file.
+
+    Raises:
+        ReporterError: there is none, or it cannot be read; the message ends with the remedy.
+    """
+    try:
+        content = parse_json(path.read_text("utf-8"))
+    except OSError as error:
+        raise ReporterError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, MemoryError) as error:
+        raise ReporterError(f"cannot read {path}: {first_line(error)}; {remedy}") from error
+    if not isinstance(content, dict):
+        raise ReporterError(f"cannot read {path}: it is no JSON object; {remedy}")
+    return content
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """Return the JSON object in a file; None where there is none, or it cannot be read."""
     try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+        return require_json(path, "")
+    except ReporterError:
         return None
-    return content if isinstance(content, dict) else None
+
+
+# Paths that a person wrote, and folders of the user.
+
+
+def as_path(written: str | Path) -> Path:
+    """Return a path that a person wrote, with ``~`` and ``~name`` replaced by a home folder.
+
+    Raises:
+        UsageError: nobody knows that home folder.
+    """
+    try:
+        return Path(written).expanduser()
+    except RuntimeError:
+        raise UsageError(f"the home folder of '{Path(written).parts[0]}' is unknown; write the whole path") from None
+
+
+def user_cache() -> Path:
+    """Return the folder for files of this user that can be made again: in ``XDG_CACHE_HOME`` or the home folder.
+
+    Raises:
+        ReporterError: neither is known, or nothing can be written there.
+    """
+    remedy = "set XDG_CACHE_HOME to a folder that can be written"
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:  # the standard ignores a relative path
+        folder = (named if named.is_absolute() else Path.home() / ".cache") / "reporter"
+    except RuntimeError:
+        raise ReporterError(f"the home folder of this user is unknown, and so is the cache folder; {remedy}") from None
+    with failing_as(f"the cache folder {folder} cannot be written ({remedy})", OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return folder
 
 
 def _checksum(value: Mapping[str, Any]) -> str:
@@ -194,7 +274,7 @@ REFRESH_SECONDS = 10.0
 STALE_SECONDS = 60.0  # without a refresh; a study over a shared folder needs one value on all machines
 ABANDONED_SECONDS = 24 * 3600.0  # after which a lock file goes at first sight, by clocks that may differ
 WAIT_SECONDS = 1.0  # before a process says that it waits
-UNFINISHED = "unfinished-"
+_UNFINISHED = re.compile(r"unfinished-[0-9a-f]{32}(\.lock)?")  # no name that a person would give
 _SUFFIX = ".lock"
 
 
@@ -268,13 +348,13 @@ def unfinished_folder(parent: Path) -> Iterator[Path]:
         OSError: the folder cannot be written.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    for leftover in parent.glob(f"{UNFINISHED}*"):
-        if leftover.suffix in ("", _SUFFIX):
+    for leftover in parent.glob("unfinished-*"):
+        if is_unfinished(leftover):
             folder = leftover.with_suffix("")
             with suppress(OSError), held_if_free(_lock_of(folder)) as free:
                 if free:
                     shutil.rmtree(folder, ignore_errors=True)
-    folder = parent / f"{UNFINISHED}{uuid4().hex}"
+    folder = parent / f"unfinished-{uuid4().hex}"
     with held_if_free(_lock_of(folder)):
         folder.mkdir()
         try:
@@ -283,8 +363,34 @@ def unfinished_folder(parent: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def is_unfinished(path: Path) -> bool:
+    """Return whether a path is a folder of :func:`unfinished_folder`, or its lock."""
+    return bool(_UNFINISHED.fullmatch(path.name)) and not path.is_symlink()
+
+
 def _lock_of(folder: Path) -> SoftFileLease:
     return lock_at(folder.with_name(f"{folder.name}{_SUFFIX}"))
+
+
+def link_or_copy(source: Path, place: Path) -> None:
+    """Make a further name of a file where the disk can do that, and a copy where it cannot."""
+    try:
+        place.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, place)
+
+
+def place_file(draft: Path, path: Path) -> bool:
+    """Give a finished file its place at once; return False where something is there already."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        if path.exists() or path.is_symlink():
+            return False
+        draft.rename(path)
+    return True
 
 
 def require_folder(folder: Path) -> None:

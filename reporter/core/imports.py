@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from reporter import __version__
-from reporter.core.errors import ReporterError, UsageError, with_type
+from reporter.core.errors import ReporterError, UsageError, failures, with_type
 
 
 @contextmanager
@@ -183,7 +183,7 @@ class Registry(Generic[Thing]):
         for entry in entry_points(group=f"reporter.{self.sorts}"):
             try:
                 entry.load()
-            except Exception as error:  # another package may fail in any way
+            except failures() as error:  # another package may fail in any way
                 self._offered = False
                 raise ReporterError(
                     f"cannot load the {self.sorts} of the package at {entry.value!r}: {_message(error)}; "
@@ -209,7 +209,7 @@ def load_plugin(path: Path, registries: Sequence[Registry[Any]]) -> None:
         try:
             # compile: Python's cache of bytecode does not notice a file that is edited twice within a second
             exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
-        except (Exception, SystemExit) as error:  # other people's code, which may fail in any way
+        except failures() as error:  # other people's code, which may fail in any way
             raise UsageError(
                 f"{_place(path, error)}: {_message(error)}; fix the file, or remove it from `plugins`"
             ) from error

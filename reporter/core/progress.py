@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TextIO
@@ -103,14 +104,15 @@ class Progress:
     """Shows progress and notes on a stream, by default standard error, and has the clock of the run."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
+        self.stream = stream or sys.stderr or io.StringIO()  # a service may have closed it
         self.clock = Clock()
         self._doing: _RunningStep | None = None
         self._said = time.monotonic()
 
     def note(self, text: str) -> None:
         """Print a line."""
-        print(text, file=self.stream, flush=True)
+        with suppress(OSError):  # a full disk behind a log must not end the work
+            print(text, file=self.stream, flush=True)
         self._said = time.monotonic()
 
     @contextmanager

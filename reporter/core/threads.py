@@ -73,6 +73,15 @@ def single() -> AbstractContextManager[None]:
     return given(1)
 
 
+def cores() -> int:
+    """Return how many parts of some work run at the same time: torch's threads, or all cores without torch."""
+    if "torch" not in sys.modules:
+        return os.cpu_count() or 1
+    import torch
+
+    return torch.get_num_threads()
+
+
 def raise_if_cancelled() -> None:
     """Raise ``GivenUp`` where another job of :func:`spread` failed or Ctrl-C was pressed; long jobs call this often."""
     if (over := _over.get()) is not None and over.is_set():
@@ -88,8 +97,8 @@ def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     import torch
 
     items = list(items)
-    cores = min(torch.get_num_threads(), len(items))
-    if cores < 2:
+    count = min(cores(), len(items))
+    if count < 2:
         return [function(item) for item in items]
     inferring, learning = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
     over = Event()
@@ -102,7 +111,7 @@ def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
                 modes.enter_context(torch.set_grad_enabled(learning))
             return function(item)
 
-    with single(), ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with single(), ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         begun = [pool.submit(copy_context().run, run, item) for item in items]
         try:
             return [job.result() for job in begun]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from reporter.core.children import in_child
+from reporter.core.errors import ReporterError, failures
 from reporter.core.files import read_note, write_note
 from reporter.models.model_folder import limit_of, text_config, width_of
 
@@ -136,12 +139,12 @@ def _size_of_folder(folder: Path) -> Size | None:
 
 
 def _shapes(file: Path) -> dict[str, tuple[int, ...]]:
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     try:
         with safe_open(str(file), framework="np") as tensors:
             return {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118 (no mapping)
-    except (SafetensorError, OSError):
+    except failures():
         return {}
 
 
@@ -165,9 +168,14 @@ def tokens_of(checkpoint: Checkpoint, texts: Texts, max_tokens: int, windows: Wi
     longest = None if folder is None or checkpoint.recipe is not None else limit_of(folder)
     limit = max_tokens if longest is None else min(max_tokens, longest)
     if checkpoint.recipe is None and folder is not None and (read := _tokenizer(folder)) is not None:
+        from reporter.texts.tokens import allowed_for
+
         tried = [texts[index] for index in range(0, len(texts), max(1, len(texts) // _TRIED))]
-        lengths = [_tokens_read(len(encoding.ids), limit, windows) for encoding in read.encode_batch(tried)]
-        return round(sum(lengths) * len(texts) / max(1, len(tried)))
+        with suppress(ReporterError):  # the run says so
+            allowed = allowed_for(sum(map(len, tried)), "for an estimate")
+            sizes = in_child(lambda: [len(encoding.ids) for encoding in read.encode_batch(tried)], allowed)
+            lengths = [_tokens_read(size, limit, windows) for size in sizes]
+            return round(sum(lengths) * len(texts) / max(1, len(tried)))
     each = OF_RECIPES if checkpoint.recipe is not None else TOKENS_PER_WORD
     words = int(texts.words * each)
     if windows is not None:
@@ -187,9 +195,15 @@ def _tokenizer(folder: Path) -> Any:
     """Return a model's tokenizer if it is in one file, None otherwise; transformers would take seconds to import."""
     from tokenizers import Tokenizer
 
+    from reporter.models.tokenizer import try_tokenizer
+
+    def read() -> Tokenizer:
+        return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
     try:
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    except Exception:  # the library raises no class of its own
+        try_tokenizer(lambda: read().encode("a"), folder)
+        tokenizer = read()
+    except failures():  # the library raises no class of its own
         return None
     tokenizer.no_truncation()
     tokenizer.no_padding()

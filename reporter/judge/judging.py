@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from reporter.core.errors import ReporterError, describe
+from reporter.core.errors import ReporterError, describe, failures
 from reporter.core.places import token_set
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
@@ -234,7 +234,7 @@ def readings_of(claim: Claim, numbers: Numbers) -> list[Reading]:
     """Return the readings of a claim; without results, only its first token set."""
     try:
         return readings(claim, numbers)
-    except Exception:  # such as no results yet: the test fails with that reason, under the view that the study says
+    except failures():  # such as no results yet: the test fails with that reason, under the view that the study says
         return [Reading(1, (claim.views or numbers.study.views)[0], None)]
 
 
@@ -247,7 +247,7 @@ def find_claim(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | st
         return Finding(None, None, None, why=str(error))
     except (Missing, ReporterError) as error:
         return str(error)
-    except Exception as error:  # a claim that breaks is no reason to lose the others, nor the run
+    except failures() as error:  # a claim that breaks is no reason to lose the others, nor the run
         return describe(error)
     if few := _few_texts(numbers, claim, finding):
         finding = finding.undecided(few)

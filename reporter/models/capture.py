@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from reporter.core.errors import ReporterError, is_out_of_memory, with_type
+from reporter.core.errors import ReporterError, failures, is_out_of_memory, with_type
 from reporter.core.imports import changed
 from reporter.models.blocks import Blocks, Slot, Trace, relative, same
 from reporter.models.sublayers import Sublayer
@@ -99,7 +99,7 @@ def _tested(closing: Closing, h: Tensor, last: Tensor) -> Closing:
             if worst <= (_TOLERANCE if last.dtype == torch.float32 else 0.02):
                 return closing
             problem += f" (results differ by {worst:.1e})"
-        except Exception as error:  # other people's code, which may fail in any way
+        except failures() as error:  # other people's code, which may fail in any way
             if is_out_of_memory(error):
                 raise
             problem += f" ({with_type(error)[:200]})"

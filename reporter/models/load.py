@@ -319,8 +319,8 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         if checkpoint.gguf is None:
             config_file(folder)
         with limited(folder):
-            tokenizer = load_tokenizer(checkpoint, folder, offline)
             module, part, lacking = load_module(checkpoint, folder)
+            tokenizer = load_tokenizer(checkpoint, folder, offline)  # last: it is tried in a copy of this process
             drawn = frozenset(name for name, weight in module.named_parameters() if any(weight is x for x in lacking))
             groups: Mapping[str, str] = {}
             if checkpoint.initialised is None:

@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from reporter.core.errors import ReporterError, failing_as
-from reporter.core.files import MOST_OF_A_STUDY, endless, instead_of, read_json, read_note, sha256, write_note
+from reporter.core.files import (
+    MOST_OF_A_STUDY,
+    endless,
+    instead_of,
+    read_json,
+    read_note,
+    require_json,
+    sha256,
+    write_note,
+)
 from reporter.core.imports import check_installed
 
 CONFIG = "config.json"
@@ -108,8 +117,7 @@ def config_file(folder: Path) -> Path:
         most = MOST_OF_A_STUDY if file.name == CONFIG else _MOST.get(file.suffix)
         if (problem := endless(file, most)) and not file.is_dir():
             raise ReporterError(f"{file} {problem}")
-    if read_json(folder / CONFIG) is None:
-        raise ReporterError(f"cannot read {folder / CONFIG}: it is no JSON object; save or download the model again")
+    require_json(folder / CONFIG, "save or download the model again")
     for package in _PACKED_BY.get(method := quantised_by(folder), ()):
         check_installed(package, "quantised", f"{folder} (quantised weights)")
     if lacking := [package for package in _RUN_BY.get(method, ()) if find_spec(package) is None]:
@@ -209,6 +217,10 @@ def tokenizer_folder(folders: Iterable[Path]) -> Path:
     )
 
 
+_SENTENCE = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json", "[0-9]*_*/*.*")
+"""What a sentence encoder does with its states; its own folders are numbered, such as ``1_Pooling``."""
+
+
 def identifying_files(folder: Path, root: Path, remote_code: bool) -> tuple[list[Path], list[Path]]:
     """Return what identifies a model besides its weights: configuration and Python code, and files of its tokenizer.
 
@@ -217,9 +229,12 @@ def identifying_files(folder: Path, root: Path, remote_code: bool) -> tuple[list
         root: the model's folder, whose tokenizer stands in for one that the checkpoint lacks.
         remote_code: whether the Python files of the folder decide what the weights do.
     """
+    sentence = [file for name in _SENTENCE for file in sorted(folder.glob(name))]
     if not remote_code:
-        return [config_file(folder)], tokenizer_files(tokenizer_folder([folder, root]))
-    return [config_file(folder), *sorted(folder.glob("*.py"))], tokenizer_files(folder) or tokenizer_files(root)
+        return [config_file(folder), *sentence], tokenizer_files(tokenizer_folder([folder, root]))
+    return [config_file(folder), *sentence, *sorted(folder.glob("*.py"))], tokenizer_files(folder) or tokenizer_files(
+        root
+    )
 
 
 def has_chat_template(folder: Path) -> bool:
@@ -234,8 +249,8 @@ def _weights(folder: Path, single: str, index: str) -> list[Path]:
     if not (folder / index).is_file():
         return []
     try:
-        shards = sorted(set(json.loads((folder / index).read_text("utf-8"))["weight_map"].values()))
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        shards = sorted(set(require_json(folder / index, "save or download the model again")["weight_map"].values()))
+    except (KeyError, AttributeError, TypeError) as error:
         raise ReporterError(
             f"{folder / index} is damaged: it has no `weight_map`; save or download the model again"
         ) from error

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reporter.core.errors import ReporterError, first_line, shared
+from reporter.core.errors import ReporterError, failures, first_line, shared
 from reporter.core.imports import check_installed
 from reporter.models import model_folder
 from reporter.models.checkpoint import FINAL, Checkpoint, OtherTokenizer, Split
@@ -64,7 +64,7 @@ def _as_read(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, c
     if spec.part == "decoder":  # the encoder is what is measured where nothing is said
         more["part"] = spec.part
     if spec.adapter is not None:
-        adapter = folder / spec.adapter.expanduser()
+        adapter = folder / spec.adapter
         more["adapter"] = model_folder.hash_files(model_folder.adapter_files(adapter), cache)
         location = f"{checkpoint.location} + {shared(spec.adapter, folder)}"
         checkpoint = replace(checkpoint, adapter=adapter, location=location)
@@ -73,14 +73,14 @@ def _as_read(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, c
     split = None
     if spec.device_map is not None:
         check_installed("accelerate", "split", "device_map")
-        offload = spec.offload_folder and model_folder.offload_folder(folder / spec.offload_folder.expanduser())
+        offload = spec.offload_folder and model_folder.offload_folder(folder / spec.offload_folder)
         room = {int(device) if device.isdigit() else device: most for device, most in spec.max_memory.items()}
         split = Split(room, offload)
     return replace(checkpoint, part=spec.part, split=split)
 
 
 def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Checkpoint, ...]:
-    root = folder / spec.path.expanduser()
+    root = folder / spec.path
     file = model_folder.gguf_file(root)
     if file is not None and spec.checkpoints:
         raise ReporterError(
@@ -151,7 +151,7 @@ def _path_fingerprint(root: Path, subfolder: str, spec: PathModel, cache: Path) 
 TIMEOUT = 10.0  # seconds to wait for the hub's answer
 
 _WANTED = ("*.json", "*.txt", "*.model", "*.tiktoken", "*.spm", "*.jinja", "bpe.codes")
-_SAFE = ("model.safetensors", "model-*-of-*.safetensors")
+_SAFE = ("model.safetensors", "model-*-of-*.safetensors", "*_Dense/model.safetensors")
 _PICKLED = ("pytorch_model.bin", "pytorch_model-*-of-*.bin")
 _DEFAULT = "main"
 
@@ -266,7 +266,7 @@ def _ask(hub: str, revision: str) -> tuple[str, tuple[str, ...]]:
         raise ReporterError(
             f"{hub} is not on the hub; check the spelling. For a private model, log in with `hf auth login`"
         ) from error
-    except Exception as error:  # no network, a proxy, a hub that is down: all the same to the user
+    except failures() as error:  # no network, a proxy, a hub that is down: all the same to the user
         raise ConnectionError(first_line(error)[:200]) from error
     return str(info.sha), tuple(file.rfilename for file in info.siblings or ())
 
@@ -285,13 +285,15 @@ def _check_files(spec: HubModel, full_name: str, files: Sequence[str]) -> None:
 
 
 def _fetch(hub: str, commit: str, patterns: list[str], offline: bool) -> Path:
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, snapshot_download
 
+    if str(constants.HF_HUB_CACHE).startswith("~"):  # it would be a folder of that name, here
+        raise ReporterError(f"cannot download {hub}: the home folder of this user is unknown; set HF_HOME to a folder")
     try:
         folder = snapshot_download(
             hub, revision=commit, allow_patterns=patterns, ignore_patterns=["*/*"], local_files_only=offline
         )
-    except Exception as error:
+    except failures() as error:
         raise ReporterError(
             f"cannot download {hub}: {first_line(error)[:200]}; check the network and the free disk space, then run "
             "again"

@@ -27,10 +27,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from reporter.core.errors import ReporterError, UsageError, failing_as
+from reporter.core.arrays import obstacle
+from reporter.core.errors import ReporterError, UsageError, failing_as, failures
+from reporter.core.files import parse_json
 from reporter.models.anatomy import Anatomy
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import Captured
+from reporter.spec.problems import show
 from reporter.texts.tokens import GivenTokens, TokenBatch
 
 Role = Literal["encoder", "decoder"]
@@ -104,8 +107,8 @@ class States:
             )
         ids, names = _token_ids(tokens, n)
         added = np.zeros(n, dtype=bool) if special is None else _row(special, "special", n).astype(bool)
-        if role not in (None, *get_args(Role)):
-            raise UsageError(f"role must be 'encoder' or 'decoder', got {role!r}")
+        if role is not None and not (isinstance(role, str) and role in get_args(Role)):
+            raise UsageError(f"role must be 'encoder' or 'decoder', got {show(role)}")
         return cls(layers, closing, text, ids, added, names, role)
 
     @cached_property
@@ -257,6 +260,13 @@ def save_states(
     """
     from safetensors.torch import save_file
 
+    if not isinstance(path, str | Path) or "\0" in str(path) or not Path(path).name:
+        raise UsageError(
+            f"path must name a file, as text or pathlib.Path, got {show(str(path) if isinstance(path, Path) else path)}"
+        )
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if names is not None and not (is_list and all(isinstance(name, str) for name in names)):
+        raise UsageError(f"names must be a list of text, got {show(names)}")
     given = States.of(states, texts, tokens, special, final, role)
     if names and given.names:
         raise UsageError("names needs token ids, but tokens are texts; remove names")
@@ -280,13 +290,13 @@ def save_states(
 
 def read_states(path: Path) -> States:
     """Read a file of states; its tensors are mapped, so that memory holds what a batch reads."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     try:
         with safe_open(str(path), framework="pt") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    except (SafetensorError, OSError) as error:
+    except failures() as error:
         raise ReporterError(
             f"cannot read {path} as safetensors: {error}; write it again with reporter.save_states"
         ) from error
@@ -299,8 +309,8 @@ def read_states(path: Path) -> States:
     try:
         ids, special = arrays.get("token_ids"), arrays.get("special")
         given = States.of(layers, arrays["text"], ids, special, arrays.get("final"), cast("Any", metadata.get("role")))
-        return replace(given, names=given.names or tuple(map(str, json.loads(metadata.get("names", "[]")))))
-    except (UsageError, ValueError) as error:
+        return replace(given, names=given.names or tuple(map(str, parse_json(metadata.get("names", "[]")))))
+    except (UsageError, ValueError, TypeError) as error:
         raise ReporterError(f"{path}: {error}") from error
 
 
@@ -328,9 +338,12 @@ def _layers(states: Any) -> Sequence[Any]:
                 "list of matrices"
             )
         states = [states[layer] for layer in range(len(states))]
+    if problem := obstacle(states):
+        raise UsageError(f"the array of states {problem}")
     if not isinstance(states, Sequence) and getattr(states, "ndim", 0) != 3:
-        shape = tuple(getattr(states, "shape", ()))
-        raise UsageError(f"states must be {{layer: (tokens, width)}} or (layers, tokens, width), got the shape {shape}")
+        is_array = isinstance(states, np.ndarray | torch.Tensor)
+        got = f"the shape {tuple(states.shape)}" if is_array else type(states).__name__
+        raise UsageError(f"states must be {{layer: (tokens, width)}} or (layers, tokens, width), got {got}")
     if len(states) < 2:
         raise UsageError("states need at least two layers: the input and the output of the first block")
     return cast("Sequence[Any]", states)
@@ -347,16 +360,15 @@ def _matrix(x: Any, what: str) -> torch.Tensor:
 
 
 def _tensor(x: Any, what: str) -> torch.Tensor:
+    if problem := obstacle(x):
+        raise UsageError(f"{what} {problem}")
     if isinstance(x, torch.Tensor):
-        if x.is_meta or x.is_quantized:
-            raise UsageError(
-                f"{what} is a {'meta' if x.is_meta else 'quantized'} tensor; pass a tensor with plain numbers"
-            )
         dense = x if x.layout == torch.strided else x.to_dense()
         return dense.float() if x.is_floating_point() and x.itemsize < 2 else dense  # torch computes little in 8 bits
     array = _array(x, what)
     if array.dtype.kind == "f" and array.itemsize > 8:
-        array = array.astype(np.float64)
+        with np.errstate(over="ignore"):  # a number beyond float64 becomes infinite, and is refused as such
+            array = array.astype(np.float64)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype.kind not in "fciub":
         raise UsageError(f"{what} must hold floats, got {array.dtype}")
@@ -367,9 +379,13 @@ def _tensor(x: Any, what: str) -> torch.Tensor:
 
 
 def _array(x: Any, what: str) -> NDArray[Any]:
+    if problem := obstacle(x):
+        raise UsageError(f"{what} {problem}")
     try:
         array: NDArray[Any] = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
-    except (TypeError, ValueError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # any class can define its conversion
         raise UsageError(
             f"{what} is not an array: {str(error).rstrip('.')}; pass a NumPy array or a torch tensor"
         ) from None

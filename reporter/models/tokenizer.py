@@ -1,9 +1,11 @@
 """Loads a checkpoint's tokenizer."""
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from reporter.core.children import CAN_FORK, MEMORY, SECONDS, Limit, in_child
 from reporter.core.errors import ReporterError, failing_as
 from reporter.core.files import read_json
 from reporter.models.checkpoint import Checkpoint
@@ -19,14 +21,25 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     from transformers import AutoTokenizer
 
     place = folder if checkpoint.gguf is not None else _place(checkpoint, folder, offline)
-    with failing_as(f"cannot read the tokenizer in {place}"):
-        kind = _class(place) if checkpoint.gguf is None else AutoTokenizer
-        tokenizer = kind.from_pretrained(
-            str(place),
-            **checkpoint.source_file,
-            trust_remote_code=checkpoint.trust_remote_code,
-            local_files_only=offline or not checkpoint.trust_remote_code,
-        )
+    kind = _class(place) if checkpoint.gguf is None else AutoTokenizer
+
+    def read() -> Any:
+        with failing_as(f"cannot read the tokenizer in {place}"):
+            return kind.from_pretrained(
+                str(place),
+                **checkpoint.source_file,
+                trust_remote_code=checkpoint.trust_remote_code,
+                local_files_only=offline or not checkpoint.trust_remote_code,
+            )
+
+    def attempt() -> None:
+        tokenizer = read()
+        with failing_as(f"the tokenizer in {place} fails on a short text"):
+            added_tokens(tokenizer)
+
+    if checkpoint.recipe is None:
+        try_tokenizer(attempt, place)
+    tokenizer = read()
     # On the right always: GPT-2 padded on the left without position ids gives wrong states, not an error.
     tokenizer.padding_side = "right"
     tokenizer.truncation_side = "right"
@@ -36,6 +49,28 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
         before, after = added_tokens(tokenizer)
         _frame(tokenizer, [tokenizer.convert_ids_to_tokens(start), *before], after, "part: decoder")
     return tokenizer
+
+
+_OF_RUST = "tokenizer.json"
+_SLOWEST = 1e6  # bytes of it a second; a large one of 20 MB takes one second
+_BYTES = 100  # of memory for each of its bytes
+
+
+def try_tokenizer(attempt: Callable[[], object], place: Path) -> None:
+    """Read the tokenizer.json of a folder in a child process first: its rules can hang, fill the memory, or crash.
+
+    Args:
+        attempt: reads the tokenizer, and a short text with it.
+        place: the folder.
+
+    Raises:
+        ReporterError: the attempt fails, or takes too much time or memory.
+    """
+    if not CAN_FORK or not (place / _OF_RUST).is_file():
+        return
+    size = (place / _OF_RUST).stat().st_size
+    what, remedy = f"reading the tokenizer in {place}", f"check `normalizer` and `pre_tokenizer` in its {_OF_RUST}"
+    in_child(lambda: bool(attempt()), Limit(what, remedy, SECONDS + size / _SLOWEST, MEMORY + size * _BYTES))
 
 
 def tokenizer_hash(tokenizer: Any) -> str:
@@ -116,4 +151,4 @@ def _class(folder: Path) -> Any:
 
     declared = (read_json(folder / TOKENIZER_CONFIG) or {}).get("tokenizer_class")
     generic = declared in ("PreTrainedTokenizerFast", "TokenizersBackend")
-    return PreTrainedTokenizerFast if generic and (folder / "tokenizer.json").is_file() else AutoTokenizer
+    return PreTrainedTokenizerFast if generic and (folder / _OF_RUST).is_file() else AutoTokenizer

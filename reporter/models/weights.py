@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from reporter.core.errors import ReporterError, failing_as, library_error
+from reporter.core.errors import ReporterError, failing_as, failures, library_error
 from reporter.core.imports import changed, optional
 from reporter.models.checkpoint import Checkpoint, seeded
 from reporter.models.model_folder import ADAPTER_WEIGHTS, CONFIG, WEIGHTS, adapter_files, weight_files
@@ -153,7 +153,7 @@ def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
             trust_remote_code=checkpoint.trust_remote_code,
             local_files_only=not checkpoint.trust_remote_code,
         )
-    except Exception as error:
+    except failures() as error:
         if not checkpoint.trust_remote_code and "trust_remote_code" in str(error):
             raise ReporterError(
                 f"{folder} needs to run its Python code; if you trust it, add `trust_remote_code: true` to the model"
@@ -379,7 +379,7 @@ class Header:
 
 def read_headers(files: Sequence[Path]) -> Header:
     """Read the headers of weights; an index among the files is passed over."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     numbers, tensors, largest = {True: 0, False: 0}, 0, 0
     for file in files:
@@ -392,7 +392,7 @@ def read_headers(files: Sequence[Path]) -> Header:
                     shape = tensor.get_shape()
                     tensors, largest = tensors + 1, max(largest, *shape, 0) if shape else largest
                     numbers[tensor.get_dtype()[:1] in "IU"] += math.prod(shape)
-        except (SafetensorError, OSError) as error:
+        except failures() as error:
             raise ReporterError(f"{file} is damaged: {error}; save or download it again") from error
     return Header(tensors, numbers[True], numbers[False], largest)
 

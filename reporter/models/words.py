@@ -14,7 +14,6 @@ a special token      as the tokenizer writes it
 from __future__ import annotations
 
 import codecs
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError, failing_as
+from reporter.core.files import parse_json
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.model_folder import tokenizer_folder
 
@@ -220,13 +220,13 @@ def _vocabulary(folder: Path) -> tuple[dict[str, int], set[str]]:
     """Return the id of each token, and the special tokens."""
     with failing_as(f"cannot read the tokenizer in {folder}"):
         if (folder / "tokenizer.json").is_file():
-            content = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+            content = parse_json((folder / "tokenizer.json").read_text("utf-8"))
             special = {token["content"] for token in content.get("added_tokens") or ()}
             return _ids(content["model"]["vocab"]), special
         if (folder / "vocab.txt").is_file():
             return _ids((folder / "vocab.txt").read_text("utf-8").splitlines()), set()
         if (folder / "vocab.json").is_file():
-            return _ids(json.loads((folder / "vocab.json").read_text("utf-8"))), set()
+            return _ids(parse_json((folder / "vocab.json").read_text("utf-8"))), set()
     return _by_transformers(folder)
 
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reporter.charts.chart import Drawn, Read, filled
 from reporter.charts.layout import VIEWS
+from reporter.core.confined import quoted
 from reporter.core.numbers import counted, is_null, whole
 from reporter.core.places import listed
 from reporter.core.sources import Source
 from reporter.report.tables import ModelRow, Row, model_rows, parsed, read_rows
 from reporter.store.formats import latex
 from reporter.store.rows import spec_of
-from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
     from reporter.report.contents import Contents

@@ -167,7 +167,8 @@ class Contents:
         by_page: dict[str, list[Row]] = {}
         for answer in self.answers:
             page = ANSWERED_ON.get(str(answer["name"]), "layers")
-            by_page.setdefault(page if page in there else "index", []).append(answer)
+            row = answer | {"tables": list(answer["tables"])}  # pages need their names alone
+            by_page.setdefault(page if page in there else "index", []).append(row)
         return by_page
 
     @property

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import APART, Chart, Read
+from reporter.core.confined import quoted
 from reporter.store.schema import tables
-from reporter.store.shape import VIEWS, quoted
+from reporter.store.shape import VIEWS
 
 if TYPE_CHECKING:
     from reporter.core.table import Table

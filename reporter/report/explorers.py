@@ -47,6 +47,11 @@ class Source:
         return f"data/{self.name}.csv"
 
     @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.frame)
+
+    @property
     def comment(self) -> str:
         """The meaning of a row of its table."""
         return find_table(self.table).comment

@@ -13,14 +13,13 @@ from reporter.charts.formulas import as_plain
 from reporter.charts.layout import Scene
 from reporter.charts.picture import Figure, Size, as_pdf, as_png, figure_svg
 from reporter.core.errors import UsageError, hint, no_study, one_line
-from reporter.core.files import writing
+from reporter.core.outputs import inside, replacing
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
 from reporter.report import tables as queries
 from reporter.report.citing import cite, entries
 from reporter.report.contents import Contents, read_contents
 from reporter.report.tables import parsed
-from reporter.report.templating import write_bytes
 from reporter.report.tex import PREAMBLE, Table, environment, profile_tables, table, tables_of, typeset
 from reporter.store import Store
 from reporter.store.formats import Result, write
@@ -123,7 +122,12 @@ class Wanted:
 
 
 def export(study: str, out: Path, to: Path, request: Wanted) -> list[Path]:
-    """Write figures, tables, methods and references of a study into a folder, computing no number."""
+    """Write figures, tables, methods and references of a study into a folder, computing no number.
+
+    Raises:
+        UsageError: there is no such study or figure, or a file of others has the name of one to write.
+        ReporterError: the database cannot be read, or the folder cannot be written.
+    """
     for name in request.formats:
         if name not in PICTURES:
             raise UsageError(f"no format '{one_line(name)}'{hint(name, list(PICTURES), 'formats')}")
@@ -133,8 +137,8 @@ def export(study: str, out: Path, to: Path, request: Wanted) -> list[Path]:
     contents = read_study(study, out)
     figures = chosen_figures(contents, request.figures)
     choice = choice_of(contents, request.choose, figures)
-    files = _Files(to)
-    with writing(to):
+    with replacing(to) as fresh:
+        files = _Files(fresh)
         _figures(contents, figures, choice, request, files)
         _tables(contents, request.width, files)
         cited = cite(contents, figures.values())
@@ -143,11 +147,11 @@ def export(study: str, out: Path, to: Path, request: Wanted) -> list[Path]:
         files.text("methods.md", f"{as_plain(cited.methods)}\n\n{hashes}\n")
         files.text("methods.tex", f"{typeset(cited.methods)}\n")
         files.text("references.bib", cited.bibtex)
-    return files.written
+    return [to / path.relative_to(fresh) for path in files.written]
 
 
 class _Files:
-    """A folder, and what was written into it."""
+    """A new folder, and what was written into it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -157,9 +161,9 @@ class _Files:
         self.bytes(name, text.encode())
 
     def bytes(self, name: str, content: bytes) -> None:
-        path = self.folder / name
+        path = inside(self.folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, content)
+        path.write_bytes(content)
         self.written.append(path)
 
     def csv(self, name: str, frame: pd.DataFrame) -> None:

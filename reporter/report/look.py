@@ -2,16 +2,16 @@
 
 The choice of figures and parts is read from the study's text in the database. Its templates and its stylesheet are
 copied into the folder ``look`` beside its pages when it runs, so that they can be written again, and by others, too.
-Templates may come from anybody, with a results folder: they run in Jinja's sandbox.
+They may come from anybody, with a results folder: see :mod:`reporter.report.restricted`. No link there is followed.
 """
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from reporter.core.errors import UsageError
+from reporter.core.outputs import LIST, is_written, replacing
 from reporter.report.contents import Contents, Section
 from reporter.store.rows import spec_of
 
@@ -28,14 +28,14 @@ class ReportLook:
     Args:
         theme: the theme that pages open in: ``system``, ``light`` or ``dark``.
         style: CSS that comes after the report's own.
-        templates: a folder of templates that stand in for the report's; None where there is none.
+        templates: the texts of templates that stand in for the report's, by name; None where there are none.
         figures: the only charts, by id, and metrics to show, in their order; all where there are none.
         hidden: the parts to leave out.
     """
 
     theme: str = "system"
     style: str = ""
-    templates: Path | None = None
+    templates: Mapping[str, str] | None = None
     figures: tuple[str, ...] = ()
     hidden: frozenset[str] = frozenset()
 
@@ -77,28 +77,54 @@ class ReportLook:
         return [section for _, section in sorted(ranked, key=lambda pair: pair[0])]
 
 
+MOST_BYTES = 4_000_000
+"""Of one template or stylesheet."""
+
+
 def read_look(study: Mapping[str, Any], folder: Path) -> ReportLook:
-    """Return how a study's pages look; where its file says nothing that can be read, they look as they always do."""
+    """Return how a study's pages look; where its file says nothing that can be read, they look as they always do.
+
+    Raises:
+        UsageError: a template or the stylesheet is a link, too large, or no text in UTF-8.
+    """
     report = spec_of(study.get("spec")).get("report")
     settings = report if isinstance(report, dict) else {}
-    style, theme = folder / FOLDER / STYLE, settings.get("theme")
-    css = style.read_text(encoding="utf-8") if settings.get("style") and style.is_file() else ""
+    theme = settings.get("theme")
+    css = _texts(folder, STYLE).get(STYLE, "") if settings.get("style") else ""
     return ReportLook(
         theme=theme if theme in ("light", "dark") else "system",
         # in CSS a backslash before a slash changes nothing, and the element does not end
         style=css.replace("</", "<\\/"),
-        templates=folder / FOLDER if settings.get("templates") and (folder / FOLDER).is_dir() else None,
+        templates=_texts(folder, "*.html") or None if settings.get("templates") else None,
         figures=_names(settings.get("figures")),
         hidden=frozenset(_names(settings.get("hide"))),
     )
+
+
+def _texts(folder: Path, pattern: str) -> dict[str, str]:
+    """Return the texts of files of a study's look; a link could lead to any file of this machine."""
+    kept = folder / FOLDER
+    texts: dict[str, str] = {}
+    for path in (kept, *sorted(kept.glob(pattern))):
+        if path.is_symlink():
+            raise UsageError(f"{path} is a link, which may lead out of the results folder; put the file itself there")
+        if path == kept or not path.is_file():
+            continue
+        if path.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{path} is larger than {MOST_BYTES // 1_000_000} MB; templates and stylesheets are short")
+        try:
+            texts[path.name] = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{path} is no text in UTF-8; save it in UTF-8") from error
+    return texts
 
 
 def _names(value: Any) -> tuple[str, ...]:
     return tuple(str(name) for name in value) if isinstance(value, list) else ()
 
 
-def keep_look(study: str, templates: Path | None, style: Path | None, folder: Path) -> bool:
-    """Copy a study's templates and stylesheet beside its pages."""
+def keep_look(study: str, templates: Path | None, style: Path | None, out: Path) -> bool:
+    """Copy a study's templates and stylesheet beside its pages in a results folder; return whether they are new."""
     files: dict[str, bytes] = {}
     if templates is not None:
         if not templates.is_dir():
@@ -110,11 +136,12 @@ def keep_look(study: str, templates: Path | None, style: Path | None, folder: Pa
         if not style.is_file():
             raise UsageError(f"study {study!r}, report.style: there is no file {style}")
         files[STYLE] = style.read_bytes()
-    kept = folder / FOLDER
-    if {path.name: path.read_bytes() for path in kept.glob("*") if path.is_file()} == files:
+    kept = out / study / FOLDER
+    if not files and not is_written(kept):
+        return False  # a folder of this name may be somebody's
+    if {path.name: path.read_bytes() for path in kept.glob("*") if path.is_file() and path.name != LIST} == files:
         return False
-    shutil.rmtree(kept, ignore_errors=True)
-    for name, content in files.items():
-        kept.mkdir(parents=True, exist_ok=True)
-        (kept / name).write_bytes(content)
+    with replacing(out, f"{study}/{FOLDER}", alone=True) as fresh:
+        for name, content in files.items():
+            (fresh / name).write_bytes(content)
     return True

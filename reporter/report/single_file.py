@@ -6,18 +6,16 @@ no others, so that not even a gap in escaping would let a name or a text act; an
 
 import base64
 import gzip
-import hashlib
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from reporter.core.errors import ReporterError, UsageError
 from reporter.core.files import writing
+from reporter.core.outputs import replace_file, replacing, require_replaceable_file
 from reporter.report import tables as queries
 from reporter.report.site import render
-from reporter.report.templating import SCRIPT, STYLE, environment, folder, inline_json, write
+from reporter.report.templating import SCRIPT, STYLE, environment, guard, inline_json, policy, read_script
 from reporter.store import Store
 
 MOST_CSV = 48_000
@@ -25,25 +23,30 @@ MOST_CSV = 48_000
 MOST_TOGETHER = 300_000
 """Characters of parts that are packed as one: charts of a metric repeat each other, but to read one unpacks all."""
 _THEME = re.compile(r'<html[^>]* data-theme="(\w+)"')
-_TAG = re.compile(rf'<script src="assets/{re.escape(SCRIPT)}"[^>]*></script>')
 
 
 def write_single_file(database: Path, study: str, file: Path) -> None:
-    """Write a study's report as one HTML file."""
-    with TemporaryDirectory() as place:
-        if (made := database.parent / "assets").is_dir():
-            shutil.copytree(made, Path(place) / "assets")  # to make the script takes seconds
+    """Write a study's report as one HTML file.
+
+    Raises:
+        UsageError: there is no such study, or the file is somebody else's.
+        ReporterError: the database cannot be read, or the file cannot be written.
+    """
+    require_replaceable_file(file, _is_page)
+    with TemporaryDirectory() as place, writing(file):
         render(database, Path(place), [study])
         text = _file(database, study, Path(place) / study)
-    with writing(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write(file, text)
+    replace_file(file, text.encode(), _is_page)
+
+
+def _is_page(file: Path) -> bool:
+    with file.open("rb") as page:
+        return b'<meta name="generator" content="reporter ' in page.read(2000)
 
 
 def _file(database: Path, study: str, report_folder: Path) -> str:
     script = (report_folder / "assets" / SCRIPT).read_text("utf-8")
-    first = (folder() / "first.js").read_text("utf-8")
-    loader = (folder() / "single_file.js").read_text("utf-8")
+    first, loader = read_script("first"), read_script("single_file")
     store = Store(database)
     with store.reading() as read:
         row = next(row for row in queries.rows_of(read(queries.STUDIES)) if row["study"] == study)
@@ -56,7 +59,7 @@ def _file(database: Path, study: str, report_folder: Path) -> str:
         question=row["question"],
         claims=claims,
         findings=findings,
-        policy=_policy(first, loader, script),
+        guard=guard(policy(first, loader, script, files=False)),
         style=(report_folder / "assets" / STYLE).read_text("utf-8"),
         first=first,
         loader=loader,
@@ -69,8 +72,7 @@ def _packed(folder: Path, script: str) -> dict[str, str]:
 
     Parts of one metric stand together, under all their names.
     """
-    # The tag of the script goes: it stands in the file itself, and the policy minds what the tag does on an error.
-    packed = {page.name: _pack(_TAG.sub("", page.read_text("utf-8"))) for page in sorted(folder.glob("*.html"))}
+    packed = {page.name: _pack(page.read_text("utf-8")) for page in sorted(folder.glob("*.html"))}
     packed[SCRIPT] = _pack(script)
     parts = sorted((folder / "data").glob("*.js"))
     together: list[tuple[str, dict[str, str]]] = []
@@ -93,56 +95,16 @@ def _pack(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-def _policy(*scripts: str) -> str:
-    """Return a content policy: these scripts, inline styles, pictures from data, and nothing else.
-
-    Vega compiles its expressions, so scripts that run may evaluate text.
-    """
-    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts)
-    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
-    return (
-        f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
 # A folder that any static host serves: the pages of studies with what they need, and nothing of the machine.
 
 
 def publish(database: Path, target: Path, studies: Sequence[str] | None = None, address: str = "") -> list[Path]:
     """Write studies' pages into a folder of their own: no database, no cache, no study that was not named.
 
-    It is written beside the old one and put in its place, so that a host never serves a half of each.
+    Raises:
+        UsageError: there is no such study, or the folder has files of others.
+        ReporterError: the database cannot be read, or the folder cannot be written.
     """
-    if target.exists() and not _is_ours(target):
-        raise UsageError(f"{target} has other files in it; name a new folder, or a folder of `reporter export --site`")
-    fresh = target.with_name(f".{target.name}.new")
-    old = target.with_name(f".{target.name}.old")
-    try:
-        for leftover in (fresh, old):
-            shutil.rmtree(leftover, ignore_errors=True)
-        fresh.mkdir(parents=True)
-        if (made := database.parent / "assets").is_dir():
-            shutil.copytree(made, fresh / "assets")  # to make the script takes seconds
+    with replacing(target, alone=True) as fresh:
         pages = [page.relative_to(fresh) for page in render(database, fresh, studies, alone=True, address=address)]
-        if target.exists():
-            target.rename(old)
-        fresh.rename(target)
-    except OSError as error:
-        raise ReporterError(f"cannot write {target}: {error.strerror or error}") from error
-    finally:
-        for leftover in (fresh, old):
-            shutil.rmtree(leftover, ignore_errors=True)
     return [target / page for page in pages]
-
-
-def _is_ours(folder: Path) -> bool:
-    if not folder.is_dir():
-        return False
-    names = {path.name for path in folder.iterdir()}
-    if not names:
-        return True
-    page = folder / "index.html"
-    ours = page.is_file() and '<meta name="generator" content="reporter ' in page.read_text("utf-8", "replace")[:1000]
-    foreign = [name for name in names - {"index.html", "assets"} if not (folder / name / "index.html").is_file()]
-    return ours and not foreign

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import re
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,8 +19,8 @@ from reporter.charts.layout import ATTENTION, PATH, panels_of
 from reporter.charts.picture import Figure, Size, figure_svg, preview_png
 from reporter.charts.styles import DECODER, ENCODER, RAMP
 from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
-from reporter.core.files import unfinished_folder, writing
 from reporter.core.numbers import counted, is_null
+from reporter.core.outputs import inside, replacing, require_replaceable
 from reporter.core.places import TOKEN_SETS, token_set
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, catalogue
@@ -32,9 +30,10 @@ from reporter.report.compared import path_of, profiles_of
 from reporter.report.contents import BESIDES, Contents, read_contents, readers
 from reporter.report.explorers import ChartPage, Explorer
 from reporter.report.journeys import static_journey
+from reporter.report.look import FOLDER as LOOK
 from reporter.report.look import ReportLook, read_look
 from reporter.report.search import search_index
-from reporter.report.templating import carry_assets, environment, inline_json, write, write_assets
+from reporter.report.templating import ASSETS, carry_assets, environment, inline_json, write, write_assets
 from reporter.store import Store
 from reporter.store.formats import csv_field, csv_line
 
@@ -215,13 +214,13 @@ IMAGES, IMAGE_SIZE = "figures", Size(width=180.0, font=8.0)
 def with_images(contents: Contents, folder: Path, address: str = "") -> Contents:
     """Return a study with static images of its figures as the pages show them when they open.
 
-    They are for readers without scripts, and are written to ``figures/`` of the study's folder. What cannot be drawn (a
-    table, a chart without numbers for the first choice) has none. One more picture is for previews of links.
+    They are for readers without scripts, and are written to ``figures/`` of the folder of its new pages. What cannot be
+    drawn (a table, a chart without numbers for the first choice) has none. One more picture is for previews of links.
     """
     (folder / IMAGES).mkdir(parents=True, exist_ok=True)
 
     def keep(name: str, svg: str) -> str:
-        (folder / IMAGES / f"{name}.svg").write_text(svg, encoding="utf-8")
+        inside(folder / IMAGES, f"{name}.svg").write_text(svg, encoding="utf-8")
         return f"{IMAGES}/{name}.svg"
 
     def with_image(drawn: Drawn) -> Drawn:
@@ -245,7 +244,7 @@ def with_images(contents: Contents, folder: Path, address: str = "") -> Contents
 
     preview = _write_preview(contents, folder)
     if preview and address:
-        preview = f"{address.rstrip('/')}/{folder.name}/{preview}"
+        preview = f"{address.rstrip('/')}/{contents.study['study']}/{preview}"
     return replace(contents.with_charts(with_image), explorers=tuple(map(page, contents.explorers)), preview=preview)
 
 
@@ -294,25 +293,41 @@ def render(
             for row in rows
             if row["study"] in chosen or not alone
         ]
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-        write_assets(out)
-        pages, images = [], []
+    require_free_places(out, dict.fromkeys(chosen, False))
+    pages, images = [], []
+    with replacing(out) as fresh:
+        write_assets(fresh)
         for contents in shown:
             if (name := str(contents.study["study"])) in chosen:
                 look = read_look(contents.study, database.parent / name)
                 drawn = look.of(contents).drawn()
-                illustrated = with_images(drawn, out / name, address) if alone else drawn
+                with replacing(out, name) as folder:
+                    illustrated = with_images(drawn, folder, address) if alone else drawn
+                    written = _write_study(folder, illustrated, look, definitions)
+                    carry_assets(fresh, folder)
+                pages += [out / name / page for page in written]
                 images += [illustrated.preview if address else f"{name}/{illustrated.preview}"] * bool(
                     illustrated.preview
                 )
-                pages += _write_study(out / name, illustrated, look, definitions)
-                carry_assets(out, out / name)
         cards = [_card(out / str(contents.study["study"]), contents, definitions) for contents in shown]
         preview = {"title": "Studies", "text": "; ".join(card["title"] for card in cards), "image": "".join(images[:1])}
         index = environment().get_template("index.html")
-        write(out / "index.html", index.render(cards=cards, alone=alone, preview=preview))
+        write(fresh / "index.html", index.render(cards=cards, alone=alone, preview=preview))
     return [out / "index.html", *pages]
+
+
+def require_free_places(out: Path, studies: Mapping[str, bool]) -> None:
+    """Raise ``UsageError`` where files of others have the names of pages; a run asks before it measures.
+
+    Args:
+        out: the results folder.
+        studies: by id whether a study brings templates or a stylesheet of its own.
+    """
+    require_replaceable(out, names=["index.html", *ASSETS])
+    for study, has_look in studies.items():
+        require_replaceable(out, study, ["index.html", "layers.html", "method.html", "data/search.js", *ASSETS])
+        if has_look:
+            require_replaceable(out, f"{study}/{LOOK}", alone=True)
 
 
 def _wanted(database: Path, stored: Sequence[str], studies: Sequence[str] | None) -> list[str]:
@@ -329,8 +344,8 @@ def _wanted(database: Path, stored: Sequence[str], studies: Sequence[str] | None
 
 def _write_study(
     folder: Path, contents: Contents, look: ReportLook, definitions: Mapping[str, Definition]
-) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
+) -> list[str]:
+    """Write pages and data of a study into a new folder; return the names of the pages."""
     templates = environment(look.templates)
     templates.globals["look"] = look
     try:
@@ -346,7 +361,7 @@ def _write_study(
         ) from error
 
 
-def _write_pages(folder: Path, contents: Contents, templates: Any, definitions: Mapping[str, Definition]) -> list[Path]:
+def _write_pages(folder: Path, contents: Contents, templates: Any, definitions: Mapping[str, Definition]) -> list[str]:
     pages = study_pages(contents, templates)
     for explorer in contents.explorers:
         template = "charts.html" if isinstance(explorer, ChartPage) and explorer.name not in BESIDES else explorer.page
@@ -359,15 +374,11 @@ def _write_pages(folder: Path, contents: Contents, templates: Any, definitions: 
             answers_of=contents.answers_of,
             for_page={"name": explorer.name, "study": contents.study["study"], **explorer.data},
         )
-    with unfinished_folder(folder) as fresh:
-        _write_data(fresh, contents)
-        _put(fresh, folder / "data")
+    (folder / "data").mkdir()
+    _write_data(folder / "data", contents)
     for name, html in pages.items():
         write(folder / name, html)
-    for old in folder.glob("*.html"):
-        if old.name not in pages:
-            old.unlink()
-    return [folder / name for name in pages]
+    return list(pages)
 
 
 _ROWS = 10_000
@@ -378,7 +389,7 @@ def _write_data(fresh: Path, contents: Contents) -> None:
     import pandas as pd
 
     def write_csv(name: str, frame: pd.DataFrame) -> None:
-        with (fresh / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+        with inside(fresh, f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             file.write(csv_line(csv_field(str(column)) for column in frame) + "\n")
             for start in range(0, len(frame), _ROWS):  # a few at a time: as texts they take much memory
                 some = frame.iloc[start : start + _ROWS]
@@ -389,7 +400,7 @@ def _write_data(fresh: Path, contents: Contents) -> None:
         for name, value in parts.items():
             # scripts and not JSON: a page that was opened as a file may load no other file than a script
             text = f"reporterPart({inline_json(name)},{inline_json(value)});\n"
-            (fresh / f"{name}.js").write_text(text, encoding="utf-8")
+            inside(fresh, f"{name}.js").write_text(text, encoding="utf-8")
 
     for drawn in contents.every:
         if drawn.frame is not None:
@@ -412,22 +423,6 @@ def _write_data(fresh: Path, contents: Contents) -> None:
             write_csv(source.name, source.frame)
     write_parts({"search": search_index(contents)})
     (fresh / "references.bib").write_text(cite(contents, contents.every).bibtex, encoding="utf-8")
-
-
-def _put(fresh: Path, place: Path) -> None:
-    """Put a folder in the place of another; of several runs that do so at a time the last one stays."""
-    old = fresh.with_name(f"{fresh.name}-old")
-    while True:
-        with suppress(FileNotFoundError):
-            place.rename(old)
-        try:
-            fresh.rename(place)
-            return
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        finally:
-            shutil.rmtree(old, ignore_errors=True)
 
 
 def _csv_fields(column: pd.Series[Any]) -> list[str]:

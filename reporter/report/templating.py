@@ -1,31 +1,43 @@
 """The Jinja environment, and the script and the stylesheet that all pages share."""
 
+import base64
 import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from jinja2 import ChoiceLoader, Environment, FileSystemBytecodeCache, FileSystemLoader, PrefixLoader, StrictUndefined
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    FileSystemBytecodeCache,
+    FileSystemLoader,
+    FunctionLoader,
+    PrefixLoader,
+    StrictUndefined,
+)
 from markupsafe import Markup, escape
 
+from reporter.charts.chart import Drawn
 from reporter.charts.formulas import as_html, as_plain, folded
 from reporter.charts.models import correlation_rows
 from reporter.charts.picture import VEGA_LITE
 from reporter.charts.styles import THEMES
+from reporter.core.files import link_or_copy
 from reporter.core.imports import build
 from reporter.core.numbers import p_value, seconds, short, whole
 from reporter.core.places import token_set
 from reporter.metrics._intervals import METHODS
+from reporter.report.restricted import RestrictedEnvironment
+from reporter.store.formats import CSV_RULES
 
 _PACKED = Path(__file__).parent / "templates"
 _SOURCE = Path(__file__).parents[2] / "templates"
@@ -47,25 +59,68 @@ def kept() -> Path | None:
     return place if os.access(place, os.W_OK) else None
 
 
-def environment(templates: Path | None = None) -> Environment:
-    """Return an environment that escapes everything and fails on a name that does not exist."""
+def environment(templates: Mapping[str, str] | None = None) -> Environment:
+    """Return an environment that escapes everything and fails on a name that does not exist.
+
+    Args:
+        templates: texts that stand in for the report's templates, by name. They are restricted: others may have
+            written them.
+    """
     ours = FileSystemLoader(folder())
-    loader = (
-        ours
-        if templates is None
-        else ChoiceLoader([FileSystemLoader(templates), ours, PrefixLoader({"reporter": ours})])
-    )
-    made = (Environment if templates is None else ImmutableSandboxedEnvironment)(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    if templates is None and (place := kept()):
-        made.bytecode_cache = FileSystemBytecodeCache(str(place))
+    options: dict[str, Any] = {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True}
+    options["lstrip_blocks"] = True
+    if templates is None:
+        made = Environment(loader=ours, **options)
+        if place := kept():
+            made.bytecode_cache = FileSystemBytecodeCache(str(place))
+    else:
+        own = FunctionLoader(lambda name: (templates[name], name, None) if name in templates else None)
+        made = RestrictedEnvironment(loader=ChoiceLoader([own, ours, PrefixLoader({"reporter": ours})]), **options)
     made.globals["build"] = build()  # a run writes pages of another build again
+    made.globals["methods"] = METHODS
+    made.globals["scripts"] = scripts = {name: Markup(read_script(name)) for name in ("first", "last")}
+    made.globals["guard"] = guard(policy(*scripts.values(), files=True))
     made.filters |= {"short": short, "p_value": p_value, "whole": whole, "duration": seconds, "inline": inline_json}
     made.filters |= {"folded": folded, "coded": coded, "typeset": typeset, "plain": as_plain, "when": when}
-    made.filters |= {"correlation_rows": correlation_rows, "token_set": token_set}
-    made.globals["methods"] = METHODS
+    made.filters |= {"correlation_rows": _correlation_rows, "token_set": token_set}
+    if isinstance(made, RestrictedEnvironment):
+        made.restrict_filters()
     return made
+
+
+# What a page may run and load. Names, texts and addresses are data, and templates may be somebody's: should a gap let
+# one of them write an element, it does nothing.
+
+
+def read_script(name: str) -> str:
+    """Return a script that stands in a page itself, by the name of its file."""
+    return (folder() / f"{name}.js").read_text(encoding="utf-8")
+
+
+def policy(*inline: str, files: bool) -> str:
+    """Return a content policy: these scripts and no others, inline styles, pictures from data.
+
+    Args:
+        inline: the scripts that stand in the page.
+        files: whether the page has files beside it: scripts that its own scripts load, styles and pictures.
+    """
+    hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in inline)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    beside = " 'self' file:" if files else ""  # a page that was opened as a file has no origin of its own
+    loaded = " 'strict-dynamic'" if files else ""
+    return (
+        f"default-src 'none'; script-src {allowed}{loaded}; style-src 'unsafe-inline'{beside}; "
+        f"img-src data: blob:{beside}; font-src data:{beside}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def guard(policy: str) -> Markup:
+    """Return the element that gives a page its policy."""
+    return Markup('<meta http-equiv="Content-Security-Policy" content="{}">').format(policy)
+
+
+def _correlation_rows(drawn: Drawn) -> list[dict[str, Any]]:
+    return [] if drawn.frame is None else correlation_rows(drawn.frame)
 
 
 def coded(text: str) -> Markup:
@@ -101,6 +156,7 @@ ENTRY = "main"
 """The module in ``templates/`` from which the pages' script is joined."""
 SCRIPT, STYLE = "reporter.js", "reporter.css"
 STYLES = ("site.css", "print.css")
+ASSETS = (f"assets/{SCRIPT}", f"assets/{STYLE}")
 _BUNDLED = ("window.vegaEmbed = vegaEmbed;", VEGA_LITE)
 _MAKING = """
 import sys, vl_convert
@@ -112,46 +168,34 @@ _EXPORT = re.compile(r"^export (?=(?:const|class|function|async function) (\w+))
 _OTHER = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
-def write_assets(out: Path) -> None:
-    """Write ``assets/``, leaving a script alone that is already the right one (making it takes seconds)."""
-    assets = out / "assets"
-    assets.mkdir(parents=True, exist_ok=True)
-    write(assets / STYLE, "\n".join((folder() / name).read_text(encoding="utf-8") for name in STYLES))
-    site, themes, stamp = _own_parts()
-    if _is_current(out, stamp):
-        return
-    # The bundle's one-letter names would clash with the page's own: everything goes into one function.
-    text = f'{stamp}(() => {{ "use strict";\n{{ {_bundle()} }}\nconst THEMES = {themes};\n{site}\n}})();\n'
-    write(assets / SCRIPT, text)
+def write_assets(fresh: Path) -> None:
+    """Write ``assets/`` into a new folder.
 
-
-def carry_assets(out: Path, folder: Path) -> None:
-    """Put script and stylesheet beside a study's pages, so that a copy of its folder alone lacks nothing.
-
-    They are further names of the same files where the disk can do that, and copies where it cannot.
+    A script that lies in a results folder is not taken over: it may come from somebody else.
     """
-    assets = folder / "assets"
-    assets.mkdir(exist_ok=True)
-    for name in (SCRIPT, STYLE):
-        source, place = out / "assets" / name, assets / name
-        if place.exists() and place.samefile(source):
-            continue
-        temporary = assets / f".{name}.new"
-        temporary.unlink(missing_ok=True)
-        try:
-            temporary.hardlink_to(source)
-        except OSError:
-            shutil.copy2(source, temporary)
-        temporary.replace(place)
+    (fresh / "assets").mkdir()
+    write(fresh / "assets" / STYLE, "\n".join((folder() / name).read_text(encoding="utf-8") for name in STYLES))
+    given = f"const THEMES = {json.dumps(THEMES)}, CSV_RULES = {json.dumps(CSV_RULES)};"
+    site = join_modules(folder(), ENTRY)
+    # The bundle's one-letter names would clash with the page's own: everything goes into one function.
+    text = f'(() => {{ "use strict";\n{{ {_bundle()} }}\n{given}\n{site}\n}})();\n'
+    write(fresh / "assets" / SCRIPT, text)
 
 
-def begin_script(out: Path) -> None:
-    """Begin what takes seconds of the script in another process, unless the right one is there.
+def carry_assets(made: Path, folder: Path) -> None:
+    """Put script and stylesheet beside a study's pages, so that a copy of its folder alone lacks nothing."""
+    (folder / "assets").mkdir()
+    for name in ASSETS:
+        link_or_copy(made / name, folder / name)
+
+
+def begin_script() -> None:
+    """Begin what takes seconds of the script in another process, unless it was made before.
 
     Another process and not a thread: it leaves no memory behind.
     """
     global _begun
-    if _begun is None and sys.executable and not _kept_bundle() and not _is_current(out, _own_parts()[2]):
+    if _begun is None and sys.executable and not _kept_bundle():
         result = tempfile.TemporaryFile()  # noqa: SIM115 (read, and closed, when the script is written)
         try:
             command = [sys.executable, "-P", "-c", _MAKING, *_BUNDLED]
@@ -204,20 +248,6 @@ def join_modules(scripts: Path, entry: str) -> str:
 
     add(entry, ())
     return "".join(joined)
-
-
-def _own_parts() -> tuple[str, str, str]:
-    site, themes = join_modules(folder(), ENTRY), json.dumps(THEMES)
-    parts = f"{version('vl-convert-python')} {VEGA_LITE} {themes} {site}"
-    return site, themes, f"// reporter {hashlib.sha256(parts.encode()).hexdigest()[:16]}\n"
-
-
-def _is_current(out: Path, stamp: str) -> bool:
-    script = out / "assets" / SCRIPT
-    if not script.exists():
-        return False
-    with script.open(encoding="utf-8") as lines:
-        return lines.readline() == stamp
 
 
 @cache

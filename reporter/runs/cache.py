@@ -20,6 +20,7 @@ from reporter.runs.plan import MetricCell, passes_in
 from reporter.store import Store
 
 CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk, and kept tokens, when a run ends
+_OURS = re.compile(rf"({DAMAGED})?[0-9a-f]{{32}}")  # what else is in the folder is somebody's
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ def _ago(seconds: float) -> str:
 def _finished_folders(folder: Path) -> Iterator[Path]:
     with suppress(FileNotFoundError):
         for path in sorted(folder.iterdir()):
-            if path.is_dir() and not path.name.startswith("unfinished-"):
+            if _OURS.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
                 yield path
 
 

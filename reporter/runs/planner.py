@@ -25,9 +25,9 @@ from reporter.spec.models import HubModel, StatesModel
 from reporter.spec.offer import MetricChoice
 from reporter.store import CellName, CellRecord, Store, joined
 from reporter.texts import Texts, build_texts
-from reporter.texts.chat import NO_TEMPLATE, Chat, tokenised
+from reporter.texts.chat import NO_TEMPLATE, Chat
 from reporter.texts.sources.stored import DatasetCorpus
-from reporter.texts.tokens import Windows, ids_without_words
+from reporter.texts.tokens import Shard, Windows, tokenise
 
 Checkpoints = tuple["Checkpoint", ...] | Exception
 
@@ -357,8 +357,7 @@ class _Inputs:
         except ReporterError:
             return ""  # the run says so, and it may be there by then
         try:
-            assert forward_pass.chat is not None
-            tokenised(forward_pass.texts[0], 1, tokenizer, ids_without_words(tokenizer), forward_pass.chat)
+            tokenise(forward_pass.texts, Shard(0, 0, 1), tokenizer, forward_pass.max_tokens, chat=forward_pass.chat)
         except ReporterError as error:
             # Of a hub model the template may be the one file that is not here yet.
             fetchable = forward_pass.checkpoint.source == "hub" and not self.offline and str(error) == NO_TEMPLATE

@@ -51,7 +51,7 @@ def begin(files: Sequence[StudyFile], out: Path, progress: Progress, force: bool
         hashing.start()
         from reporter.report.templating import begin_script
 
-        begin_script(out)
+        begin_script()
         import reporter.runs.work  # noqa: F401
 
         hashing.join()
@@ -150,6 +150,7 @@ def run_studies(
         with progress.clock.within("planning"):
             plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
         require_folder(out)
+        _require_free_places(plans, out)
         engines = {
             plan.file.study.study: engine_of(plan.file.study.run, engine, workers, address, not plan.count("run"))
             for plan in plans
@@ -174,6 +175,15 @@ def run_studies(
         written = tuple(dict.fromkeys(pages))
         refuted, untested, undecided = (words.count(word) for word in ("refuted", "failed", "inconclusive"))
         return Outcome(computed, cached, failed, written, refuted, untested, strict, undecided)
+
+
+def _require_free_places(plans: Sequence[Plan], out: Path) -> None:
+    """Raise ``UsageError`` where files of others are in the way of the report, before anything is measured."""
+    files = [plan.file for plan in plans if plan.count("run")]
+    if files:
+        from reporter.report.site import require_free_places
+
+        require_free_places(out, {file.study.study: any(_look(file)) for file in files})
 
 
 def _run(
@@ -217,7 +227,7 @@ def _report(out: Path, file: StudyFile, progress: Progress) -> list[Path]:
     """Write a study's pages where one is older than the database, of another build, or has another design."""
     database, study = out / "results.duckdb", file.study.study
     pages = [out / "index.html", out / study / "index.html"]
-    if not _has_new_look(file, out / study) and all(_is_current(page, database) for page in pages):
+    if not _has_new_look(file, out) and all(_is_current(page, database) for page in pages):
         progress.note(f"the report is up to date: {pages[-1]}")
         return []
     began = time.perf_counter()
@@ -229,12 +239,12 @@ def _report(out: Path, file: StudyFile, progress: Progress) -> list[Path]:
     return written
 
 
-def _has_new_look(file: StudyFile, folder: Path) -> bool:
-    if not any(_look(file)) and not (folder / "look").exists():
+def _has_new_look(file: StudyFile, out: Path) -> bool:
+    if not any(_look(file)) and not (out / file.study.study / "look").exists():
         return False  # most studies: nothing heavy is imported where nothing is to do
     from reporter.report.look import keep_look
 
-    return keep_look(file.study.study, *_look(file), folder)
+    return keep_look(file.study.study, *_look(file), out)
 
 
 def _look(file: StudyFile) -> tuple[Path | None, Path | None]:

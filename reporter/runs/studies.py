@@ -1,13 +1,13 @@
 """Read a study with its plug-ins, and check that what it names is on this machine."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from reporter.core.errors import ReporterError, UsageError, no_results, no_study
+from reporter.core.arrays import as_json
+from reporter.core.errors import ReporterError, UsageError, no_results, no_study, one_line
 from reporter.core.files import instead_of
 from reporter.core.imports import Registry, check_installed, load_plugin
 from reporter.core.numbers import counted
@@ -85,8 +85,32 @@ def read_text(path: Path, text: str) -> StudyFile:
 
 
 def study_of_text(text: str) -> StudyFile:
-    """Return the study whose text the database holds; its relative paths start from the current folder."""
+    """Return the study of a text; its relative paths start from the current folder."""
     return read_text(_NOT_A_FILE, text)
+
+
+def read_stored(study: str, text: str, database: Path) -> StudyFile:
+    """Read the text of a study that a database holds; relative paths start from the current folder.
+
+    A database may come from somebody else, so the text runs no code of its plug-ins and models.
+
+    Raises:
+        SpecError: something in it is wrong.
+        UsageError: it names code that would run.
+    """
+    forget_plugins()
+    layers = layers_of(Path.cwd() / f"{study}.yaml", text=text)
+    code = [f"the plug-in {one_line(str(plugin))}" for plugin in plugins_of(layers)]
+    models = layers.data.get("models") if isinstance(layers.data, dict) else None
+    for name, model in models.items() if isinstance(models, dict) and not code else ():
+        if isinstance(model, dict) and model.get("trust_remote_code"):
+            code.append(f"the Python code of model '{one_line(str(name))}'")
+    if code:
+        raise UsageError(
+            f"the study '{one_line(study)}' that {database} holds would run {code[0]}. If you trust it, name the YAML "
+            "file of the study instead of its id"
+        )
+    return _parse(layers, set())
 
 
 def find_study(study: str, out: Path) -> StudyFile:
@@ -109,7 +133,7 @@ def find_study(study: str, out: Path) -> StudyFile:
     if study not in specs:
         raise no_study(study, out, list(specs))
     try:
-        return read_text(Path.cwd() / f"{study}.yaml", specs[study])
+        return read_stored(study, specs[study], database)
     except SpecError as error:
         problem = f"this version of reporter cannot read the study '{study}' that the database holds"
         raise UsageError(
@@ -130,10 +154,7 @@ def study_of(study: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:
         return replace(read_text(study.path, study.text), notes=study.notes)
     if not isinstance(study, Mapping):
         raise UsageError(f"a study must be a YAML file or a mapping, got {type(study).__name__}")
-    try:
-        text = json.dumps(study, ensure_ascii=False, indent=1, default=_as_text)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"a study as a mapping may hold only text, numbers, lists and mappings: {error}") from None
+    text = as_json(study, "a study as a mapping", indent=1)
     try:
         return study_of_text(text)
     except SpecError as error:  # the lines and columns of this text mean nothing to the caller
@@ -164,12 +185,6 @@ def _without_base(study: Study, data: Mapping[str, Any]) -> Iterator[Complaint]:
             yield Complaint(says, ("metrics", place))
 
 
-def _as_text(value: object) -> str:
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"not {type(value).__name__}")
-
-
 def absent(file: StudyFile, changes: Sequence[str] = ()) -> list[Problem]:
     """Return what a study that was just read names and this machine lacks, with the places in the file.
 
@@ -194,8 +209,8 @@ def missing(file: StudyFile) -> Iterator[Complaint]:
         except ReporterError as error:
             yield Complaint(str(error), ("models", name))
         for corpus, path in model.states.items() if isinstance(model, StatesModel) else ():
-            if not (folder / path.expanduser()).is_file():
-                lacking = f"there is no file {path}{instead_of(folder / path.expanduser())}"
+            if not (folder / path).is_file():
+                lacking = f"there is no file {path}{instead_of(folder / path)}"
                 yield Complaint(lacking, ("models", name, "states", corpus))
     labels = shares_of(study.corpora)
     for name, part in study.corpora.items():
@@ -228,7 +243,7 @@ def beyond_limits(file: StudyFile) -> Iterator[str]:
     from reporter.models.model_folder import limit_of
 
     models = {name: model for name, model in file.study.models.items() if isinstance(model, PathModel)}
-    limits = {name: limit_of(file.folder / model.path.expanduser()) for name, model in models.items()}
+    limits = {name: limit_of(file.folder / model.path) for name, model in models.items()}
     for name, corpus in file.study.corpora.items():
         for model, limit in limits.items():
             if limit is not None and corpus.window is None and limit < corpus.max_tokens:
@@ -256,7 +271,7 @@ def _find_model(model: HubModel | PathModel, folder: Path, chats: bool) -> None:
     from reporter.texts.chat import NO_TEMPLATE
 
     if isinstance(model, PathModel):
-        root = folder / model.path.expanduser()
+        root = folder / model.path
         for name in [checkpoint.name for checkpoint in model.checkpoints] or [""]:
             if model_folder.gguf_file(root) is not None:
                 break
@@ -266,12 +281,12 @@ def _find_model(model: HubModel | PathModel, folder: Path, chats: bool) -> None:
             if chats and not any(map(model_folder.has_chat_template, (root / name, root))):
                 raise ReporterError(NO_TEMPLATE)
     if model.adapter is not None:
-        model_folder.adapter_files(folder / model.adapter.expanduser())
+        model_folder.adapter_files(folder / model.adapter)
         check_installed("peft", "peft", "an adapter")
     if model.device_map is not None:
         check_installed("accelerate", "split", "device_map")
         if model.offload_folder is not None:
-            model_folder.offload_folder(folder / model.offload_folder.expanduser())
+            model_folder.offload_folder(folder / model.offload_folder)
 
 
 def _unfit_corpus(part: CorpusPart, folder: Path) -> Iterator[Complaint]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from reporter.core.errors import UsageError, describe
+from reporter.core.errors import UsageError, describe, failures
 from reporter.core.files import held_if_free, lock_at
 from reporter.core.imports import importing
 from reporter.core.numbers import counted
@@ -207,7 +207,7 @@ def share(
                 at_work, waiting = True, False
                 try:
                     worker.do(task)
-                except Exception as error:  # a task that fails must not take the others down
+                except failures() as error:  # a task that fails must not take the others down
                     failed.add(str(task))
                     progress.note(f"  failed: {task}: {describe(error)}")
         if not at_work:

@@ -4,8 +4,8 @@ A run computes it last, and so does whoever joins results folders.
 """
 
 import json
+import re
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.errors import ReporterError, UsageError, describe, hint, one_line
+from reporter.core.errors import ReporterError, UsageError, describe, failures, hint, one_line
+from reporter.core.files import MOST_OF_A_STUDY, endless, place_file, unfinished_folder
+from reporter.core.outputs import replacing
 from reporter.core.places import ranges
 from reporter.core.progress import Progress
 from reporter.core.table import FREE
@@ -27,13 +29,14 @@ from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
 from reporter.runs.registered import sentences
-from reporter.runs.studies import study_of_text
+from reporter.runs.studies import read_stored
 from reporter.spec import Study
+from reporter.spec.study import STUDY_ID
 from reporter.store import Store
 from reporter.store.merging import DATABASE, Merged, merge_databases
 from reporter.store.rows import as_named, order_of
 from reporter.store.schema import Verdict
-from reporter.store.shape import place_file
+from reporter.store.shape import apart
 
 
 def derive(study: Study, store: Store, progress: Progress, partial: bool = False) -> list[str]:
@@ -285,7 +288,7 @@ def write_findings(study: Study, store: Store, progress: Progress) -> int:
 
         try:
             found, looked_at = find(store, study)
-        except Exception as error:  # a failed search is no reason to lose the run's report
+        except failures() as error:  # a failed search is no reason to lose the run's report
             progress.note(f"{study.study}: the search for findings failed: {describe(error)}")
             return 0
         rows = [row | {"detail": json.dumps(row["detail"], ensure_ascii=False)} for row in found]
@@ -306,7 +309,7 @@ def write_answers(store: Store, study: str, progress: Progress) -> None:
     for question in QUESTIONS:
         try:
             (answer,) = _answers(store, study, [question.name])
-        except Exception as error:  # a failed answer is no reason to lose the run's report
+        except failures() as error:  # a failed answer is no reason to lose the run's report
             progress.note(f"{study}: the answer to {question.name!r} failed: {describe(error)}")
             continue
         for name, rows in answer.tables.items():
@@ -384,16 +387,19 @@ def merge(out: Path, folders: Sequence[Path], prefer: Path | None = None, progre
     progress = progress or Progress()
     made = not out.exists()
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".merging-", dir=out) as folder:
-            draft = Path(folder) / DATABASE
-            merged = merge_databases(draft, [path / DATABASE for path in folders], prefer and prefer / DATABASE)
+        with unfinished_folder(out) as folder:
+            draft = folder / DATABASE
+            databases, preferred = [path / DATABASE for path in folders], prefer and prefer / DATABASE
+            merged = apart(lambda: merge_databases(draft, databases, preferred), folders)
             if not merged.undecided:
+                for study, database in merged.studies.items():
+                    if not re.fullmatch(STUDY_ID, study):
+                        message = f"{database} has a study '{one_line(study)}', whose id cannot be a folder's name"
+                        raise ReporterError(f"{message}; merge without this folder")
                 for study in merged.joined:
                     _derive_again(Store(draft), study, progress)
                 for study, database in merged.studies.items():
-                    if (look := database.parent / study / _LOOK).is_dir():
-                        shutil.copytree(look, out / study / _LOOK, dirs_exist_ok=True)
+                    _copy_look(database.parent, study, out)
                 if not place_file(draft, target):
                     raise UsageError(exists)
         return merged
@@ -405,12 +411,23 @@ def merge(out: Path, folders: Sequence[Path], prefer: Path | None = None, progre
                 out.rmdir()
 
 
+def _copy_look(source: Path, study: str, out: Path) -> None:
+    """Copy a study's own templates and stylesheet: regular files alone, since a link may lead anywhere."""
+    look = source / study / _LOOK
+    folders = (source / study, look)
+    if all(folder.is_dir() and not folder.is_symlink() for folder in folders):
+        with replacing(out, f"{study}/{_LOOK}", alone=True) as fresh:
+            for file in (*look.glob("*.html"), *look.glob("*.css")):
+                if not file.is_symlink() and endless(file, MOST_OF_A_STUDY) is None:
+                    shutil.copyfile(file, fresh / file.name)
+
+
 def _derive_again(store: Store, study: str, progress: Progress) -> None:
     """Compute what depends on all numbers of a merged study; what fails is left empty and reported."""
     [row] = store.records("SELECT spec FROM studies WHERE study = $study", {"study": study})
     write_correlations(store, study)
     try:
-        spec = study_of_text(row["spec"]).study
+        spec = read_stored(study, row["spec"], store.path).study
     except ReporterError as error:
         why = describe(error).partition("\n")[0]
         progress.note(f"{study}: no claims and findings yet, since its stored text cannot be read: {why}")

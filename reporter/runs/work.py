@@ -10,7 +10,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reporter.core.errors import ReporterError, describe
+from reporter.core.errors import ReporterError, as_exception, describe, failures
 from reporter.core.imports import importing
 from reporter.core.numbers import counted
 from reporter.core.places import POOLINGS
@@ -142,17 +142,17 @@ class _Worker:
         try:
             with self.clock.within("training"):
                 return prepare(checkpoints, self.progress)
-        except Exception as error:
-            return error
+        except failures() as error:
+            return as_exception(error)
 
     def _checkpoint(self, checkpoint: Checkpoint, todo: list[Cell]) -> None:
         @cache
         def loaded() -> LoadedModel | Exception:
             try:
                 return self._loaded(checkpoint)
-            except Exception as error:
-                self._put_model(checkpoint, records.failed_columns(error))
-                return error
+            except failures() as error:
+                self._put_model(checkpoint, records.failed_columns(as_exception(error)))
+                return as_exception(error)
 
         def model() -> LoadedModel:
             return or_raise(loaded())
@@ -196,7 +196,7 @@ class _Worker:
             # What compares it later must find there what it needs: else the corpus would go through once more.
             later = self.needed_later.get(str(cells[0].passes[0]), [])
             side = self._measured(cells[0].passes[0], checkpoint, [*cells, *later], model)
-        except Exception as error:  # a model that cannot be loaded, or a pass that breaks, must not either
+        except failures() as error:  # a model that cannot be loaded, or a pass that breaks, must not either
             self._fail(cells, describe(error))
             return
         self._put_model(checkpoint, records.measured_columns(side))
@@ -217,7 +217,7 @@ class _Worker:
                 few = [corpus.texts.warning for corpus in cell.corpora.values()]
                 warning = warnings(*windows, *few, *done.warnings)
                 self._put_computed(cell, done, {"warning": warning})
-        except Exception as error:  # an analysis that fails must not take the others down
+        except failures() as error:  # an analysis that fails must not take the others down
             self._fail([cell], describe(error))
 
     def _known(self, cell: AnalysisCell) -> Mapping[int, Mapping[str, OfText]]:
@@ -231,7 +231,7 @@ class _Worker:
         try:
             sides = [self._comparison_side(forward_pass, cells) for forward_pass in cells[0].passes]
             self.measured |= {str(side.of): side.of for side in sides}
-        except Exception as error:
+        except failures() as error:
             self._fail(cells, describe(error))
             return
         with self._together():
@@ -259,8 +259,8 @@ class _Worker:
         def opened() -> SavedStates:
             try:
                 return load_states(forward_pass.checkpoint, forward_pass.texts.name, len(forward_pass.texts))
-            except Exception as error:
-                self._put_model(forward_pass.checkpoint, records.failed_columns(error))
+            except failures() as error:
+                self._put_model(forward_pass.checkpoint, records.failed_columns(as_exception(error)))
                 raise
 
         return opened
@@ -271,7 +271,7 @@ class _Worker:
             with self.clock.within("metrics", f"{cell.key.metric} of {cell.key.model}"):
                 done = compute(cell, sides)
             self._put_computed(cell, done, _warned(cell, sides, columns, self.study))
-        except Exception as error:  # a metric that fails must not take the others down
+        except failures() as error:  # a metric that fails must not take the others down
             self._fail([cell], describe(error), columns)
 
     def _left(self, cells: Sequence[AnyCell], checkpoint: Checkpoint) -> list[AnyCell]:

@@ -13,7 +13,7 @@ import yaml
 from pydantic import ValidationError
 
 from reporter.core.errors import UsageError, hint, one_line, suggest
-from reporter.core.files import MOST_OF_A_STUDY, endless, instead_of
+from reporter.core.files import MOST_OF_A_STUDY, as_path, endless, instead_of
 from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint, InheritedText, complaints_of
 from reporter.spec.problems import Location, Problem, SpecError, show, show_location
@@ -111,7 +111,7 @@ def _named(reference: Any, path: Path) -> Path:
             f"expected a study that ships with reporter, or a path that ends in .yaml, got {show(reference)}"
         )
     if reference.endswith((".yaml", ".yml")):
-        return Path(os.path.normpath(path.parent / Path(reference).expanduser()))
+        return Path(os.path.normpath(path.parent / as_path(reference)))
     studies = shipped()
     if reference not in studies:
         ending = hint(reference, list(studies), "shipped studies")
@@ -302,7 +302,11 @@ def plugins_of(layers: Layers) -> tuple[Path, ...]:
         if not isinstance(name, str):  # which the check of the whole study explains
             continue
         written = name.as_path() if isinstance(name, InheritedText) else name
-        written_path = Path(written).expanduser()
+        try:
+            written_path = as_path(written)
+        except UsageError as error:
+            problems.append(layers.problem(Complaint(str(error), ("plugins", index))))
+            continue
         file = layers.path.resolve().parent / written_path
         if not file.is_file():
             message = (

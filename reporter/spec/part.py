@@ -21,7 +21,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from reporter.core.errors import hint, suggest
+from reporter.core.errors import UsageError, hint, suggest
+from reporter.core.files import as_path
 from reporter.spec.problems import Location, choices, show
 
 LONGEST_NAME = 64  # of models and corpora: it becomes part of file names
@@ -177,16 +178,14 @@ class InheritedText(str):
 
 
 def _read_path(value: Any) -> Any:
-    if isinstance(value, Path):
-        return value
-    if not isinstance(value, str):
+    if not isinstance(value, str | Path):
         raise wrong(f"expected a path, got {show(value)}")
     if isinstance(value, InheritedText):
         value = value.as_path()
     try:
-        return Path(check_text(value)).expanduser()
-    except RuntimeError:
-        raise wrong("the home folder of '~' is unknown; write the whole path") from None
+        return as_path(value if isinstance(value, Path) else check_text(value))
+    except UsageError as error:
+        raise wrong(str(error)) from None
 
 
 def two(what: str) -> BeforeValidator:

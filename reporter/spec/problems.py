@@ -65,6 +65,8 @@ def show(value: Any) -> str:
         return "nothing"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int) and value.bit_length() > 1024:  # Python refuses to write very long numbers
+        return "a number beyond float64"
     if isinstance(value, int | float):
         return f"the number {_shorten(repr(value))}"
     if isinstance(value, str):

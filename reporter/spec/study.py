@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 from pydantic.json_schema import models_json_schema
 
 from reporter.core.errors import UsageError, one_line
-from reporter.core.files import writing
+from reporter.core.outputs import create_new
 from reporter.spec.claims import Claim, claim_type
 from reporter.spec.corpora import CorpusPart, NullBaseline, SinkSpec, Site, View, with_shares
 from reporter.spec.models import ModelSpec, RecipeModel
@@ -289,7 +289,7 @@ def write_starter(name: str, shipped: Mapping[str, Path] | None = None) -> Path:
     """
     if shipped and name in shipped:
         copy = Path(shipped[name].name)
-        _write(copy, shipped[name].read_text(encoding="utf-8").replace(f"studies/{name}.yaml", copy.name))
+        create_new(copy, shipped[name].read_text(encoding="utf-8").replace(f"studies/{name}.yaml", copy.name))
         return copy
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
     study = path.stem
@@ -299,7 +299,7 @@ def write_starter(name: str, shipped: Mapping[str, Path] | None = None) -> Path:
             f" (not {' or '.join(RESERVED_IDS)})"
         )
     text = Path(__file__).with_name("starter.yaml").read_text(encoding="utf-8")
-    _write(path, text.replace("{file}", one_line(str(path))).replace("{id}", study))
+    create_new(path, text.replace("{file}", one_line(str(path))).replace("{id}", study))
     return path
 
 
@@ -318,7 +318,7 @@ def write_metric(name: str, taken: Collection[str]) -> Path:
         raise UsageError(f"metric '{name}' exists already (see `reporter metrics {name}`); choose another name")
     text = Path(__file__).with_name("metric.txt").read_text(encoding="utf-8")
     path = Path(f"{name}.py")
-    _write(path, text.replace("{name}", name).replace("{title}", name.replace("_", " ").capitalize()))
+    create_new(path, text.replace("{name}", name).replace("{title}", name.replace("_", " ").capitalize()))
     return path
 
 
@@ -338,13 +338,6 @@ build-backend = "hatchling.build"
 
 [tool.hatch.build.targets.wheel]
 only-include = ["{name}.py"]"""
-
-
-def _write(path: Path, text: str) -> None:
-    if path.exists():
-        raise UsageError(f"{path} exists already; choose another name, or delete the file")
-    with writing(path), path.open("x", encoding="utf-8") as file:
-        file.write(text)
 
 
 # The JSON Schema of a study, for editors that complete and check YAML.

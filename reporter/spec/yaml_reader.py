@@ -15,6 +15,7 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNo
 from yaml.reader import ReaderError
 
 from reporter.core.errors import one_line
+from reporter.core.files import MOST_DEEP
 from reporter.spec.part import Complaint
 from reporter.spec.problems import Location, show, show_location
 
@@ -33,7 +34,6 @@ def forbidden_character(character: int | str) -> str:
     return f"character U+{code:04X} is not allowed; remove it, or write it as an escape in double quotes"
 
 
-MOST_DEEP = 100  # lists and mappings inside each other; a study needs seven
 _SYNTAX = (
     (r"cannot start any token.*\\t|'\\t' that cannot start", "a tab cannot indent or begin a value; use spaces"),
     (

@@ -139,8 +139,17 @@ Format = Literal["table", "csv", "json", "markdown", "latex"]
 
 TABLE_ROWS = 1000
 _CELL_CHARACTERS = 60
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)(e[-+]?\d+)?|-inf", re.IGNORECASE)
+_NUMBER = r"(?:[-+](?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|-inf)(?:[;\t\r\n]|$)"
+CSV_RULES = {
+    "formula": rf"(?<![^;\t\r\n])(?=[ \u00a0]*(?!{_NUMBER})[=+\-@＝＋－＠])|^(?=[\t\r])",
+    "quoted": r'[,;"\t\r\n]|^[\s\ufeff]|[\s\ufeff]$',
+}
+"""Regular expressions, for Python and JavaScript: what a spreadsheet takes for a formula, and which fields are quoted.
+
+An apostrophe goes before a formula. Where a comma is the decimal sign, spreadsheets separate fields by a semicolon, and
+take what stands behind one for a field of its own, quoted or not. A signed number stays as it is.
+"""
+_FORMULA, _QUOTED = (re.compile(rule) for rule in CSV_RULES.values())
 
 
 @dataclass(frozen=True)
@@ -187,7 +196,7 @@ def pieces(columns: tuple[str, ...], chunks: Iterable[Sequence[tuple[Any, ...]]]
     if form == "csv":
         yield csv_line(map(csv_field, columns))
         for rows in chunks:
-            yield "".join("\r\n" + csv_line(map(csv_field, row)) for row in rows)
+            yield "".join("\n" + csv_line(map(csv_field, row)) for row in rows)
     elif form == "json":
         names, before = _unique(columns), "[\n  "
         for rows in chunks:
@@ -294,15 +303,6 @@ def _in_markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", text)
 
 
-def _as_plain_text(text: str) -> str:
-    """Return a text that a spreadsheet does not run: what begins like a formula gets an apostrophe before it.
-
-    Args:
-        text: a field of a CSV; digits with a sign are a number and stay.
-    """
-    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
-
-
 def csv_line(fields: Iterable[str]) -> str:
     """Join fields to a line of a CSV; a lone empty field would be an empty line, which readers skip."""
     return ",".join(fields) or '""'
@@ -312,10 +312,10 @@ def csv_field(value: Any) -> str:
     """Return a value as a field of a CSV, NULL as nothing; a spreadsheet does not run it."""
     if value is None:
         return ""
-    text = _as_plain_text(value) if isinstance(value, str) else _text(value)
-    if text == "" or any(c in text for c in ',"\r\n') or text != text.strip():
-        return '"' + text.replace('"', '""') + '"'
-    return text
+    text = _text(value)
+    if isinstance(value, str | dict | list | tuple):
+        text = _FORMULA.sub("'", text)
+    return '"' + text.replace('"', '""') + '"' if text == "" or _QUOTED.search(text) else text
 
 
 def _unique(columns: Iterable[str]) -> list[str]:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError, UsageError
 from reporter.core.table import Column, Table
 from reporter.store.rows import CellKey, cell_in_sql, part_in_sql
 from reporter.store.schema import Cell, Corpus, CorpusText, Model, Study, number_tables, tables
-from reporter.store.shape import attached, create_file, quoted, require_version, table_columns
+from reporter.store.shape import attach, attached, create_file, require_version, table_columns
 
 if TYPE_CHECKING:
     import duckdb
@@ -108,14 +109,13 @@ def merge_databases(target: Path, sources: Sequence[Path], prefer: Path | None =
 
     ordered = _ordered(sources, prefer)
     preferred = None if prefer is None else [path.resolve() for path in ordered].index(prefer.resolve())
-    with attached({f"source_{i}": path for i, path in enumerate(ordered)}) as connection:
+    with attached({f"source_{i}": path for i, path in enumerate(ordered)}, target) as connection:
         try:
-            connection.execute(f"SET temp_directory = {quoted(str(target.parent / 'spill'))}")
             merging = _Merging(connection, ordered, preferred)
             merged = merging.read()
             if not merged.undecided:
                 create_file(target)
-                connection.execute(f"ATTACH {quoted(str(target))} AS target (READ_WRITE)")
+                attach(connection, target, "target", read_only=False)
                 merging.write()
                 connection.execute("DETACH target")
         except duckdb.Error as problem:

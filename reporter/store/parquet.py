@@ -7,18 +7,19 @@ no folder.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter import __version__
-from reporter.core.errors import ReporterError, UsageError, first_line, no_study
-from reporter.core.files import writing
+from reporter.core.confined import identifier, quoted
+from reporter.core.errors import ReporterError, failing_as, first_line, no_study
+from reporter.core.files import is_unfinished, link_or_copy
+from reporter.core.outputs import replacing
 from reporter.core.table import Table
 from reporter.store.schema import SCHEMA_VERSION, tables
-from reporter.store.shape import DatabaseFile, comments_on, quoted
+from reporter.store.shape import attached, comments_on, require_version
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,26 +34,19 @@ def write_parquet(database: Path, study: str, to: Path) -> list[Path]:
     Args:
         database: the file of results.
         study: its id.
-        to: a new or empty folder, or one that this function wrote; it changes at once, when all is written.
+        to: a new or empty folder, or one that this function wrote; it changes when all is written.
 
     Raises:
         UsageError: there is no such study, or the folder holds something else.
         ReporterError: the database cannot be read, or a file cannot be written.
     """
-    if to.exists() and not is_parquet(to) and (not to.is_dir() or any(to.iterdir())):
-        raise UsageError(f"{to} has other files than exported tables; name a new folder with --to")
-    with writing(to):
-        to.absolute().parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".parquet-", dir=to.absolute().parent) as folder:
-            draft = Path(folder) / "new"
-            draft.mkdir()
-            _copy_tables(database, study, draft)
-            written = [path.relative_to(draft) for path in sorted(draft.rglob("*.parquet"))]
-            (draft / MARK).write_text(json.dumps({"reporter": __version__, "schema_version": SCHEMA_VERSION}) + "\n")
-            if to.exists():
-                _keep_others(to, draft, f"study={study}")
-                to.rename(Path(folder) / "old")
-            draft.rename(to)
+    import duckdb
+
+    with replacing(to, alone=True) as fresh, failing_as(f"{to} cannot be written", duckdb.Error):
+        _copy_tables(database, study, fresh)
+        written = [path.relative_to(fresh) for path in sorted(fresh.rglob("*.parquet"))]
+        (fresh / MARK).write_text(json.dumps({"reporter": __version__, "schema_version": SCHEMA_VERSION}) + "\n")
+        _keep_others(to, fresh, f"study={study}")
     return [to / path for path in written]
 
 
@@ -61,12 +55,29 @@ def is_parquet(folder: Path) -> bool:
     return (folder / MARK).is_file()
 
 
-def open_parquet(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
-    """Give a connection a view of each table in such a folder, empty where it has no rows; return the files they read.
+def parquet_files(folder: Path) -> list[Path]:
+    """Return the files in such a folder.
+
+    Raises:
+        ReporterError: one is a link, which may lead anywhere.
+    """
+    files = sorted(path for path in folder.glob("*/**/*.parquet") if not is_unfinished(folder / path.parts[0]))
+    for path in files:
+        for part in (path, *path.parents):
+            if part == folder:
+                break
+            if part.is_symlink():
+                raise ReporterError(f"{part} is a link; copy the folder with the files themselves")
+    return files
+
+
+def open_parquet(connection: duckdb.DuckDBPyConnection, folder: Path, files: Sequence[Path]) -> None:
+    """Give a connection a view of each table in such a folder, empty where it has no rows.
 
     Args:
-        connection: to a database in memory, that may still read files.
+        connection: may read the files.
         folder: the folder.
+        files: those of :func:`parquet_files`.
 
     Raises:
         ReporterError: another version of reporter wrote it, or a file in it is damaged.
@@ -74,23 +85,22 @@ def open_parquet(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
     import duckdb
 
     _check(folder)
-    read: list[Path] = []
     ours = tables()
-    folders = {path.name for path in folder.iterdir() if path.is_dir()}
-    for name in (*ours, *sorted(folders - ours.keys())):
-        files = sorted(folder.joinpath(name).rglob("*.parquet"))
-        listed = ", ".join(quoted(str(path)) for path in files)
+    by_table = defaultdict(list)
+    for file in files:
+        by_table[file.relative_to(folder).parts[0]].append(file)
+    for name in (*ours, *sorted(by_table.keys() - ours.keys())):
+        of_table = by_table[name]
+        listed = ", ".join(quoted(str(path.resolve())) for path in of_table)
         source = f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
         try:
-            columns = [row[0] for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()] if files else []
+            columns = [row[0] for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()] if of_table else []
         except duckdb.Error as problem:
             raise ReporterError(f"{folder / name} cannot be read: {first_line(problem)}") from problem
         if name in ours:
             _make_view(connection, ours[name], columns, source)
         else:
-            connection.execute(f'CREATE VIEW "{name}" AS FROM {source}')
-        read += files
-    return read
+            connection.execute(f"CREATE VIEW {identifier(name)} AS FROM {source}")
 
 
 def _make_view(connection: duckdb.DuckDBPyConnection, table: Table, columns: list[str], source: str) -> None:
@@ -108,7 +118,10 @@ def _make_view(connection: duckdb.DuckDBPyConnection, table: Table, columns: lis
 
 
 def _copy_tables(database: Path, study: str, draft: Path) -> None:
-    with DatabaseFile(database).reading() as connection:
+    with attached({"results": database}, folder=draft) as connection:
+        connection.execute("USE results")
+        if not require_version(connection, database):
+            raise no_study(study, database, ())
         studies = [name for (name,) in connection.execute("SELECT study FROM studies ORDER BY study").fetchall()]
         if study not in studies:
             raise no_study(study, database, studies)
@@ -129,12 +142,9 @@ def _copy_tables(database: Path, study: str, draft: Path) -> None:
 def _keep_others(folder: Path, draft: Path, study: str) -> None:
     for path in folder.glob("*/study=*/**/*.parquet"):
         way = path.relative_to(folder)
-        if way.parts[1] != study:
+        if way.parts[1] != study and not path.is_symlink():
             (draft / way).parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(path, draft / way)
-            except OSError:  # a file system without hard links
-                shutil.copyfile(path, draft / way)
+            link_or_copy(path, draft / way)
 
 
 def _check(folder: Path) -> None:

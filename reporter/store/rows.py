@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import yaml
-
 from reporter.core.table import Table
+from reporter.spec.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,11 +197,8 @@ def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any])
 
 def spec_of(text: str | None) -> dict[str, Any]:
     """Return the stored text of a study as a mapping; empty if it can no longer be read."""
-    try:
-        spec = yaml.safe_load(text or "")
-    except yaml.YAMLError:
-        return {}
-    return spec if isinstance(spec, dict) else {}
+    document = read_yaml(text or "")
+    return document.data if not document.problems and isinstance(document.data, dict) else {}
 
 
 def order_of(spec: str | None) -> dict[str, list[str]]:

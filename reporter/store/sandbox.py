@@ -28,9 +28,10 @@ from pathlib import Path
 from threading import RLock
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from reporter.core.confined import confined, quoted
 from reporter.core.errors import ReporterError, UsageError, describe, no_results
-from reporter.store.parquet import is_parquet, open_parquet
-from reporter.store.shape import WAIT_SECONDS, attach, explained, is_torn, quoted, require_version
+from reporter.store.parquet import is_parquet, open_parquet, parquet_files
+from reporter.store.shape import WAIT_SECONDS, attach, explained, is_torn, require_plain, require_version
 
 if TYPE_CHECKING:
     import duckdb
@@ -271,29 +272,20 @@ def _opened(path: Path, question: dict[str, Any]) -> Iterator[duckdb.DuckDBPyCon
 
     Our own COPY may write the file ``question["to"]``; a query only reads.
     """
-    import duckdb
-
     settings = {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "python_enable_replacements": "false",
-        "temp_directory": "",
         "memory_limit": question["memory"],
-        "threads": str(min(_THREADS, os.cpu_count() or 1)),
-        "max_execution_time": str(max(1, round(question["seconds"] * 1000))),
+        "threads": min(_THREADS, os.cpu_count() or 1),
+        "max_execution_time": max(1, round(question["seconds"] * 1000)),
     }
-    allowed = [question["to"]] if question["to"] else []
-    with duckdb.connect(":memory:", config=settings) as connection:
+    files = parquet_files(path) if path.is_dir() else [path]
+    with confined([*files, *([Path(question["to"])] if question["to"] else [])], **settings) as connection:
         if path.is_dir():
-            allowed += map(str, open_parquet(connection, path))
+            open_parquet(connection, path, files)
         else:
             attach(connection, path, "results", read_only=True)
+            require_plain(connection, "results", path)
             connection.execute("USE results")
             require_version(connection, path)
-        if allowed:
-            connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, allowed))}]")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
         yield connection
 
 

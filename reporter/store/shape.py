@@ -14,17 +14,19 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter import __version__
-from reporter.core.errors import ReporterError, first_line, no_results
-from reporter.core.files import writing
+from reporter.core.children import Limit, in_child
+from reporter.core.confined import confined, quoted
+from reporter.core.errors import ReporterError, first_line, no_results, one_line
+from reporter.core.files import place_file, unfinished_folder, writing
 from reporter.core.table import LAST_CHECKPOINT, Column, Table
 from reporter.metrics.base import Value
 from reporter.store.schema import KEPT, SCHEMA_VERSION, tables
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 60.0
 MEMORY = "1GB"
 """What DuckDB may take for a database of ours, besides the rows that it returns; more of a query goes to the disk."""
+_APART_SECONDS = 3600.0
+_APART_BYTES = 8 * 2**30  # of address space, most of which is never used
 REMEDY = "restore it from a backup, or move it away and run the study again; the cache still has the measurements"
 _SAY_AFTER_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 0.25
@@ -43,21 +47,24 @@ _LONGEST_PAUSE_SECONDS = 0.25
 _NEW_FILE = ", BLOCK_SIZE 16384, STORAGE_VERSION 'v1.4.0'"
 _HERE = "WHERE database_name = current_database()"
 
+R = TypeVar("R")
+
 _log = logging.getLogger(__name__)
 # Inside one process DuckDB shares one instance among connections, so the threads of a process take turns.
 _one_at_a_time = threading.RLock()
 _KEPT_SECONDS = 1.0
+_MOST_INSTANCES = 4  # a process rarely reads more results folders
 _count = count()
-
-
-def quoted(text: str) -> str:
-    """Return a text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 @contextmanager
 def opened(
-    path: Path, *, read_only: bool, options: str = "", waiting: Callable[[str], None] | None = None
+    path: Path,
+    *,
+    read_only: bool,
+    options: str = "",
+    waiting: Callable[[str], None] | None = None,
+    is_plain: Callable[[], bool] = lambda: False,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database inside the block, waiting while another process holds its lock; yields a connection.
 
@@ -66,16 +73,20 @@ def opened(
         read_only: whether other readers may work at the same time.
         options: further options of ATTACH.
         waiting: called once, after 2 s of waiting, with a message; by default a warning is logged.
+        is_plain: called while the file is open; whether :func:`require_plain` has seen it in this state.
 
     Raises:
-        ReporterError: the lock stayed taken, the file is no database, it is damaged or was changed, or the disk failed.
+        ReporterError: the lock stayed taken, the file is no database, it is damaged or was changed, it holds what could
+            run, or the disk failed.
     """
     import duckdb
 
     with _one_at_a_time:
-        process, name = _duckdb(os.getpid()), f"results_{next(_count)}"
+        process, name = _duckdb(os.getpid(), path.resolve()), f"results_{next(_count)}"
         attach(process, path, name, read_only, options, waiting)
         try:
+            if not is_plain():
+                require_plain(process, name, path)
             # a connection of its own, so that nothing temporary stays behind
             with _errors_explained(path), process.cursor() as connection:
                 connection.execute(f"USE {name}")
@@ -112,29 +123,65 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 @contextmanager
-def attached(files: Mapping[str, Path]) -> Iterator[duckdb.DuckDBPyConnection]:
+def attached(
+    files: Mapping[str, Path], target: Path | None = None, folder: Path | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open several databases for reading inside the block, in one connection, each under its name in SQL.
 
-    Raises:
-        ReporterError: a lock stayed taken, a file is no database, or the disk failed.
-    """
-    import duckdb
+    Args:
+        files: the databases by name.
+        target: a further database that the block may attach and write.
+        folder: where the block may write files.
 
-    with _one_at_a_time, duckdb.connect(":memory:") as connection:
+    Raises:
+        ReporterError: a lock stayed taken, a file is no database or holds what could run, or the disk failed.
+    """
+    reached = [*files.values(), *([target] if target else [])]
+    spill = target.parent / "spill" if target else _spill(os.getpid())
+    with _one_at_a_time, confined(reached, folder, spill, memory_limit=MEMORY) as connection:
         for name, path in files.items():
             attach(connection, path, name, read_only=True)
+            require_plain(connection, name, path)
         yield connection
 
 
-@cache
-def _duckdb(process: int) -> duckdb.DuckDBPyConnection:
-    """Return this process' DuckDB, without a file; a fork gets one of its own."""
-    import duckdb
+def apart(function: Callable[[], R], folders: Sequence[Path]) -> R:
+    """Return what a function returns that reads databases of others, in a process of its own.
 
-    # DuckDB would keep what it has read of a file in up to 80 % of all memory; and a query that does not fit would fill
-    # the folder that the program was started in
-    room = str(Path(tempfile.gettempdir(), f"duckdb-{process}"))
-    return duckdb.connect(":memory:", config={"memory_limit": MEMORY, "temp_directory": room})
+    A file that was made to crash DuckDB ends that process and not this one.
+
+    Args:
+        function: returns what can be pickled.
+        folders: what it reads, for messages.
+
+    Raises:
+        ReporterError: the process ended, or the function raised this error.
+    """
+    what = f"reading {' and '.join(dict.fromkeys(map(str, folders)))}"
+    return in_child(function, Limit(what, "one of the files is damaged, or too large", _APART_SECONDS, _APART_BYTES))
+
+
+_instances: dict[tuple[int, Path], duckdb.DuckDBPyConnection] = {}  # by process and file
+
+
+def _duckdb(process: int, path: Path) -> duckdb.DuckDBPyConnection:
+    """Return the DuckDB of this process for a file, which is not open yet.
+
+    A fork makes its own, and never lets go of those of its parent: to close one there crashes, since its threads do not
+    exist in the fork.
+    """
+    if (process, path) not in _instances:
+        own = [key for key in _instances if key[0] == process]
+        if len(own) >= _MOST_INSTANCES:
+            del _instances[own[0]]
+        # DuckDB would keep what it has read of a file in up to 80 % of all memory; and a query that does not fit would
+        # fill the folder that the program was started in
+        _instances[process, path] = confined([path], spill=_spill(process), memory_limit=MEMORY)
+    return _instances[process, path]
+
+
+def _spill(process: int) -> Path:
+    return Path(tempfile.gettempdir(), f"duckdb-{process}")
 
 
 def attach(
@@ -151,7 +198,9 @@ def attach(
     """
     import duckdb
 
-    statement = f'ATTACH {quoted(str(path))} AS "{name}" ({"READ_ONLY" if read_only else "READ_WRITE"}{options})'
+    statement = (
+        f'ATTACH {quoted(str(path.resolve()))} AS "{name}" ({"READ_ONLY" if read_only else "READ_WRITE"}{options})'
+    )
     start = since = time.monotonic()
     pause, holder, has_warned = 0.005, "", False
     while True:
@@ -256,6 +305,72 @@ PROFILES = View(
 VIEWS = {view.name: view for view in (LAYERS, PROFILES)}
 
 
+_STRANGE = (
+    ("macro", "SELECT function_name FROM duckdb_functions() WHERE database_name = $name"),
+    ("trigger", "SELECT trigger_name FROM duckdb_triggers() WHERE database_name = $name"),
+    ("schema", "SELECT schema_name FROM duckdb_schemas() WHERE database_name = $name AND schema_name NOT IN "
+     "('main', 'information_schema', 'pg_catalog')"),
+    ("view", "SELECT view_name FROM duckdb_views() WHERE database_name = $name AND NOT internal AND sql NOT IN "
+     "(SELECT unnest($views))"),
+    # only now: to list columns, DuckDB evaluates views
+    ("generated column", "SELECT table_name || '.' || column_name FROM duckdb_columns() "
+     "WHERE database_name = $name AND is_generated"),
+    ("default value", "SELECT table_name || '.' || column_name FROM duckdb_columns() "
+     "WHERE database_name = $name AND column_default IS NOT NULL"),
+    ("constraint", "SELECT table_name || '.' || constraint_text FROM duckdb_constraints() "
+     "WHERE database_name = $name AND constraint_type != 'NOT NULL'"),
+)  # fmt: skip
+"""What a file may hold that runs when a statement reads or writes it: a macro even stands in for a function."""
+
+
+def require_plain(connection: duckdb.DuckDBPyConnection, name: str, path: Path) -> None:
+    """Refuse a database with anything but base tables and reporter's own views; nothing of it is evaluated.
+
+    Args:
+        connection: has the file attached and does not use it yet, so that its macros stand in for nothing.
+        name: of the attached file.
+        path: of the file, for messages.
+
+    Raises:
+        ReporterError: with the name of what could run, or of a column of ours that has another type.
+    """
+    views, types = _our_catalogue(*tables())
+    for kind, query in _STRANGE:
+        found = connection.execute(query, {"name": name, "views": views} if "$views" in query else {"name": name})
+        if names := sorted(str(row[0]) for row in found.fetchall()):
+            raise ReporterError(
+                f"{path} has a {kind} '{one_line(names[0])}', which could run when the file is read. If it is yours, "
+                "move it to a database of its own that attaches this file; otherwise do not trust the file"
+            )
+    columns = "SELECT lower(table_name), lower(column_name), data_type FROM duckdb_columns() WHERE database_name = ?"
+    rows = connection.execute(columns, [name]).fetchall()
+    version = f'SELECT version FROM "{name}".schema_version'
+    if ("schema_version", "version", "INTEGER") in rows and connection.execute(version).fetchall() != [
+        (SCHEMA_VERSION,)
+    ]:
+        return  # `version_of` refuses it; `diff` reads old ones
+    for table, column, kind in rows:
+        if types.get((table, column), kind) != kind:
+            raise ReporterError(
+                f"{path} was changed by another program: column {column} of table {table} has the type {kind} instead "
+                f"of {types[table, column]}; {REMEDY}"
+            )
+
+
+@cache
+def _our_catalogue(*names: str) -> tuple[list[str], dict[tuple[str, str], str]]:
+    """Return the views and the types of columns of a new file, as DuckDB writes them; ``names`` are those of tables."""
+    with confined(()) as connection:
+        for table in tables().values():
+            columns = ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
+            connection.execute(f"CREATE TABLE {table.name} ({columns})")
+        for view in VIEWS.values():
+            connection.execute(view.sql)
+        views = connection.execute("SELECT sql FROM duckdb_views() WHERE NOT internal").fetchall()
+        columns = connection.execute("SELECT table_name, column_name, data_type FROM duckdb_columns()").fetchall()
+    return [sql for (sql,) in views], {(table, column): kind for table, column, kind in columns}
+
+
 def create_file(path: Path) -> None:
     """Make the database with all its tables, unless it exists.
 
@@ -266,26 +381,12 @@ def create_file(path: Path) -> None:
     """
     if path.exists():
         return
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=path.parent) as folder:
-            draft = Path(folder) / path.name
-            with opened(draft, read_only=False, options=_NEW_FILE) as connection:
-                complete(connection, draft)
-            place_file(draft, path)
-
-
-def place_file(draft: Path, path: Path) -> bool:
-    """Give a finished file its place at once; return False where another file is there already."""
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return False
-    except OSError:  # a file system without hard links
-        if path.exists():
-            return False
-        draft.rename(path)
-    return True
+    with writing(path), unfinished_folder(path.parent) as folder:
+        draft = folder / path.name
+        with opened(draft, read_only=False, options=_NEW_FILE) as connection:
+            complete(connection, draft)
+            connection.execute("CHECKPOINT")  # its log would stay behind; on a full disk this fails
+        place_file(draft, path)
 
 
 def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -481,7 +582,7 @@ class DatabaseFile:
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         if not self.path.exists():
             raise no_results(self.path)
-        with opened(self.path, read_only=True, waiting=self._waiting) as connection:
+        with opened(self.path, read_only=True, waiting=self._waiting, is_plain=self._is_checked) as connection:
             state = self._state()  # which stays as it is while the file is open
             has_tables = state in (self._complete, self._readable) or require_version(connection, self.path)
             if has_tables:
@@ -502,13 +603,16 @@ class DatabaseFile:
         """
         self._close()
         create_file(self.path)
-        with opened(self.path, read_only=False, waiting=self._waiting) as connection:
+        with opened(self.path, read_only=False, waiting=self._waiting, is_plain=self._is_checked) as connection:
             if self._complete != self._state():  # checked while no other process can write
                 require_version(connection, self.path)
                 complete(connection, self.path)
             with transaction(connection):
                 yield connection
         self._complete = self._state()
+
+    def _is_checked(self) -> bool:
+        return self._state() in (self._complete, self._readable)
 
     def _state(self) -> tuple[int, ...]:
         try:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.core.errors import ReporterError, first_line, hint, one_line
+from reporter.core.errors import ReporterError, failures, first_line, hint, is_out_of_memory, one_line
 
 NO_TEMPLATE = (
     "its tokenizer has no chat template, which corpora with `chat: true` need. Save the template of the tuned model as "
@@ -83,7 +83,9 @@ def tokenised(
         whole = tokenizer.apply_chat_template(turns, tokenize=False)
         frame = _frame(turns, tokenizer)
         encoding = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-    except Exception as error:  # of the template's own words, or of a tokenizer without offsets
+    except failures() as error:  # of the template's own words, or of a tokenizer without offsets
+        if is_out_of_memory(error):
+            raise
         raise ReporterError(
             f"conversation {number}: the chat template of the model rejects it ({first_line(error)}); correct the "
             "conversation"

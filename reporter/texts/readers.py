@@ -12,8 +12,9 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
+from reporter.core.confined import confined, identifier
 from reporter.core.errors import ReporterError, failing_as, first_line, suggest
-from reporter.core.files import LONGEST_TEXT, endless, instead_of
+from reporter.core.files import LONGEST_TEXT, endless, instead_of, parse_json
 from reporter.texts.chat import written
 from reporter.texts.texts import Record
 
@@ -234,8 +235,8 @@ def read_json_lines(path: Path, column: str | None, marks: Marks, chat: bool = F
 
 def _parse(line: str, where: str) -> dict[str, object]:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        row = parse_json(line)
+    except (ValueError, MemoryError) as error:
         raise ReporterError(f"{where}: invalid JSON ({error}); each line must be one JSON object") from error
     if not isinstance(row, dict):
         raise ReporterError(f'{where}: expected a JSON object such as {{"text": "…"}}, got {line.strip()[:40]}')
@@ -283,17 +284,15 @@ def read_with_duckdb(
     import duckdb
 
     # One thread and rows in order: the same texts every time, in buffers of a few dozen MB.
-    with duckdb.connect(
-        config={"threads": 1, "memory_limit": _MEMORY, "autoinstall_known_extensions": False}
-    ) as connection:
+    literal = "".join(f"[{c}]" if c in "*?[" else c for c in str(path.resolve()))
+    with confined([path, Path(literal)], threads=1, memory_limit=_MEMORY) as connection:
         try:
-            literal = "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
             options = ", sample_size = -1" if kind == "json" else ""
             described = connection.execute(f"DESCRIBE SELECT * FROM read_{kind}(?{options})", [literal]).fetchall()
             types = {name: type_ for name, type_, *_ in described}
             named = {"text": _of_type(types, path, column, "column", kind)}
             named |= {key: _of_type(types, path, name, key, kind) for key, name in marks.items() if name is not None}
-            texts = ", ".join(f"CAST({_quoted(name)} AS VARCHAR)" for name in named.values())
+            texts = ", ".join(f"CAST({identifier(name)} AS VARCHAR)" for name in named.values())
             if kind == "json":
                 # Typed as text while it is read, so that "2020-1-1" stays what it is and does not become a date.
                 parameters: list[Any] = [literal, dict.fromkeys(named.values(), "VARCHAR")]
@@ -318,7 +317,3 @@ def _of_type(types: dict[str, str], path: Path, column: str | None, key: str, ki
         )
         raise ReporterError(f"{path}: the {what}, got {types[name]}; name another `{key}`")
     return name
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -25,7 +25,8 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.core.errors import ReporterError
+from reporter.core.children import MEMORY, SECONDS, Limit, in_child, in_children
+from reporter.core.errors import ReporterError, failing_as
 from reporter.core.files import found_intact, unfinished_folder, write_checksums
 from reporter.spec.corpora import CorpusPart
 from reporter.texts.chat import Chat
@@ -98,6 +99,7 @@ def windows_of(special: NDArray[np.bool_], windows: Windows) -> Iterator[tuple[N
 
 SHARD_CHARACTERS = 512 * 1024  # about 120,000 tokens: what a kill can cost, and what batches are made from
 SHARD_TEXTS = 8192
+PIECE_CHARACTERS = 64 * 1024  # that one process tokenises before it takes the next: a share for each core
 PAD_TO = 8
 
 
@@ -302,7 +304,7 @@ def tokenise_corpus(
     """Tokenise a corpus, shard by shard; see :func:`tokenise_texts`."""
     kinds = _FILES if windows or chat else {name: kind for name, kind in _FILES.items() if name != "marks"}
     parts = shards(texts)
-    inputs = (text for part in parts for text in tokenise(texts, part, tokenizer, max_tokens, windows, chat))
+    inputs = _tokenised(texts, shards(texts, PIECE_CHARACTERS), tokenizer, max_tokens, windows, chat)
     if folder is None:
         files = [io.BytesIO() for _ in kinds]
         starts, cut = _write(inputs, len(texts), files)
@@ -372,12 +374,13 @@ def _mapped(path: Path, dtype: Any) -> NDArray[Any]:
     return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
 
 
-def shards(texts: Texts) -> list[Shard]:
-    """Cut a corpus into shards of about ``SHARD_CHARACTERS`` characters and at most ``SHARD_TEXTS`` texts."""
+def shards(texts: Texts, characters: int | None = None) -> list[Shard]:
+    """Cut a corpus into shards of about so many characters, ``SHARD_CHARACTERS``, and at most ``SHARD_TEXTS`` texts."""
+    most = characters or SHARD_CHARACTERS
     parts: list[Shard] = []
     start, size = 0, 0
     for i, length in enumerate(texts.lengths()):
-        if i > start and (size + length > SHARD_CHARACTERS or i - start >= SHARD_TEXTS):
+        if i > start and (size + length > most or i - start >= SHARD_TEXTS):
             parts.append(Shard(len(parts), start, i))
             start, size = i, 0
         size += int(length)
@@ -395,14 +398,51 @@ def tokenise(
     chat: Chat | None = None,
 ) -> list[TokenisedText]:
     """Tokenise one shard; see :func:`tokenise_texts`. Tokens that are given are looked up."""
+    return list(_tokenised(texts, [shard], tokenizer, max_tokens, windows, chat))
+
+
+def _tokenised(
+    texts: Texts, pieces: Sequence[Shard], tokenizer: Any, max_tokens: int, windows: Windows | None, chat: Chat | None
+) -> Iterator[TokenisedText]:
+    """Yield the tokens of pieces of a corpus, which child processes tokenise."""
     if isinstance(tokenizer, GivenTokens):
-        return tokenizer.of(shard, max_tokens)
-    raw = texts.slice(shard.start, shard.stop)
+        yield from (text for piece in pieces for text in tokenizer.of(piece, max_tokens))
+        return
+    most = None if windows else max_tokens
+
+    def compute(piece: Shard) -> list[TokenisedText]:
+        raw = texts.slice(piece.start, piece.stop)
+        if chat is not None:
+            whole = _conversations(raw, tokenizer, chat, most, piece.start)
+        else:
+            whole = _read(raw, tokenizer, most, piece.start)
+        return whole if windows is None else [part for text in whole for part in _in_windows(text, windows, len(texts))]
+
+    def limit(piece: Shard) -> Limit:
+        which = f"{piece.start + 1:,} to {piece.stop:,} of corpus '{texts.name}'"
+        return allowed_for(int(lengths[piece.start : piece.stop].sum()), which, chat)
+
+    lengths = np.fromiter(texts.lengths(), np.int64, len(texts))
+    for tokens in in_children(compute, pieces, limit):
+        yield from tokens
+
+
+_SLOWEST = 10_000  # characters a second: slow tokenizers read ten times as many, fast ones a hundred times
+_BYTES = 1024  # of memory for each character, some times of what byte-level tokenizers need
+
+
+def allowed_for(characters: int, which: str, chat: Chat | None = None) -> Limit:
+    """Return what a child process may take to tokenise texts.
+
+    Args:
+        characters: of the texts together.
+        which: the texts, in messages.
+        chat: of conversations.
+    """
+    what, remedy = f"tokenising texts {which}", "check `normalizer` and `pre_tokenizer` in the model's tokenizer.json"
     if chat is not None:
-        whole = _conversations(raw, tokenizer, chat, None if windows else max_tokens, shard.start)
-    else:
-        whole = tokenise_texts(raw, tokenizer, None if windows else max_tokens, shard.start)
-    return whole if windows is None else [part for text in whole for part in _in_windows(text, windows, len(texts))]
+        what, remedy = f"tokenising conversations {which}", "check the chat template of the model"
+    return Limit(what, remedy, SECONDS + characters / _SLOWEST, MEMORY + characters * _BYTES)
 
 
 def _conversations(
@@ -431,7 +471,20 @@ def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first
     """Tokenise texts as the tokenizer does by default: special tokens added, long texts cut at ``max_tokens``.
 
     Texts that give no token at all are left out.
+
+    Raises:
+        ReporterError: the tokenizer fails, or takes too much time or memory.
     """
+    limit = allowed_for(sum(map(len, raw)), f"{first + 1:,} to {first + len(raw):,}")
+    return in_child(lambda: _read(raw, tokenizer, max_tokens, first), limit)
+
+
+def _read(raw: list[str], tokenizer: Any, max_tokens: int | None, first: int) -> list[TokenisedText]:
+    with failing_as("the tokenizer of the model fails"):
+        return _tokenise(raw, tokenizer, max_tokens, first)
+
+
+def _tokenise(raw: list[str], tokenizer: Any, max_tokens: int | None, first: int) -> list[TokenisedText]:
     whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
     never = ids_without_words(tokenizer)
     result = []

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -16,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from reporter import __version__
-from reporter.app.cli import app
+from reporter.app.cli import app, sql
 from reporter.app.docs.reference import tables_of
 from reporter.core.errors import ReporterError, UsageError
 from reporter.metrics._intervals import METHODS
@@ -255,6 +256,16 @@ def test_expected_failures_are_one_sentence_on_stderr_and_a_bug_keeps_its_traceb
     assert call("sql", "SELECT 1").exception is query.side_effect
 
 
+def test_sql_writes_values_as_they_are_with_equal_line_ends_and_a_terminal_shows_controls(call, monkeypatch):
+    query = Mock(side_effect=lambda *_: iter(["text\n", "\x1b[31mred\x9b\n1"]))
+    monkeypatch.setitem(sys.modules, "reporter.store", SimpleNamespace(stream=query))
+    assert call("sql", "SELECT 1", "--format", "csv").stdout_bytes == "text\n\x1b[31mred\x9b\n1\n".encode()
+    monkeypatch.setattr(sys, "stdout", terminal := StringIO())
+    terminal.isatty = lambda: True
+    sql("SELECT 1", format="csv")
+    assert terminal.getvalue() == "text\n\\x1b[31mred\\x9b\n1\n"
+
+
 def test_metrics_lists_all_searches_for_a_word_that_is_none_and_explains_one_in_full(call):
     listed = call("metrics").stdout
     for name, metric in catalogue().items():
@@ -347,3 +358,25 @@ def test_the_installed_command_prints_to_the_right_streams_of_a_terminal_without
     for call, result in (("validate bad.yaml", (2, BAD_LINE)), ("metrics intrinsic_dimension", (0, ""))):
         done = subprocess.run([sys.executable, "-m", "reporter", *call.split()], capture_output=True, **options)
         assert (done.returncode, done.stderr) == result and bool(done.stdout) == (not done.returncode)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    ("call", "streams", "code", "says"),
+    [
+        ("init new", ">&-", 0, ""),
+        ("init new", "2>&-", 0, "wrote new.yaml\n"),
+        ("init new", "<&- >&- 2>&-", 0, ""),
+        ("init old", ">&- 2>&-", 2, ""),
+        ("init new", ">/dev/full", 1, "the output cannot be written: No space left on device\n"),
+        ("--help", ">/dev/full", 1, "the output cannot be written: No space left on device\n"),
+        ("init old", "2>/dev/full", 2, ""),
+    ],
+)
+def test_closed_and_full_streams_end_no_work_and_change_no_exit_code(tmp_path, call, streams, code, says):
+    (tmp_path / "old.yaml").write_text("study: old")
+    command = f"{sys.executable} -m reporter {call} {streams}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (code, says)
+    new = tmp_path / "new.yaml"
+    assert not new.exists() or new.read_text().startswith("#"), "no stream has the number of a file"

@@ -91,8 +91,7 @@ CODE = """
 const found = [];
 for (const one of document.querySelectorAll("*")) {
   for (const {name, value} of one.attributes) {
-    const own = one.matches("head > script[src^='assets/'], body > script[src^='assets/']");  // says that it is missing
-    if (/^on/i.test(name) && !own) found.push(`${one.tagName} ${name}`);
+    if (/^on/i.test(name)) found.push(`${one.tagName} ${name}`);
     const leads = /^(.*:)?(href|src|action|formaction|data|srcdoc|poster)$/i.test(name);
     if (leads && (/^\\s*javascript:/i.test(value) || value.startsWith(arguments[0]))) found.push(`${name}=${value}`);
   }

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from reporter.core.errors import ReporterError
-from reporter.core.files import LONGEST_TEXT, MOST_OF_A_STUDY
+from reporter.core.files import LONGEST_TEXT, MOST_OF_A_STUDY, read_json, require_json
 from reporter.metrics._items import read_list
 from reporter.models.model_folder import config_file
 from reporter.models.resolve import resolve
@@ -110,3 +110,25 @@ def test_a_source_that_cannot_be_read_is_not_one_that_cannot_be_written(tmp_path
     (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
     refused("loop.txt", "loop.txt")
     refused("cannot read", "x" * 300 + ".txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ('{"a": ' + "[" * 99 + "]" * 99 + "}", None),
+        ('{"a": ' + "[" * 100 + "]" * 100 + "}", "lists and mappings are nested more than 100 deep"),
+        ('{"a":' * 100_000 + "1" + "}" * 100_000, "lists and mappings are nested more than 100 deep"),
+        ('{"a": ' + "1" * 5000 + "}", "Exceeds the limit"),
+        ('{"a": "' + "[" * 1000 + '"}', None),
+        ("[]", "it is no JSON object"),
+        ("", "Expecting value"),
+        ("\udcff", "can't decode byte"),
+    ],
+)
+def test_json_of_other_people(tmp_path, content, problem):
+    file = tmp_path / "config.json"
+    file.write_text(content, "utf-8", errors="surrogateescape")
+    assert (read_json(file) is None) == (problem is not None)
+    if problem is not None:
+        with pytest.raises(ReporterError, match=f"cannot read .*config.json: .*{problem}.*; download it again"):
+            require_json(file, "download it again")

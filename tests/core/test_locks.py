@@ -133,11 +133,14 @@ def test_who_refreshes_its_lock_is_left_alone_and_who_is_suspended_takes_nothing
     assert holder.returncode == 0
 
 
+LEFT = f"unfinished-{'0' * 32}"
+
+
 @pytest.mark.parametrize("folder", [True, False])
 def test_what_a_killed_process_was_making_goes_with_its_lock(tmp_path, folder):
-    left_by(tmp_path / "unfinished-left.lock")
+    left_by(tmp_path / f"{LEFT}.lock")
     if folder:
-        (tmp_path / "unfinished-left").mkdir()
+        (tmp_path / LEFT).mkdir()
     with unfinished_folder(tmp_path):
-        assert not list(tmp_path.glob("unfinished-left*"))
+        assert not list(tmp_path.glob(f"{LEFT}*"))
     assert list(tmp_path.iterdir()) == []

@@ -11,9 +11,10 @@ import pytest
 from huggingface_hub import constants, errors
 from models.folders import configure, refused
 
+from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import random_init
 from reporter.models.load import load
-from reporter.models.resolve import resolve
+from reporter.models.resolve import _fetch, resolve
 from reporter.models.words import whole_words
 from reporter.spec.models import HubModel
 
@@ -174,3 +175,11 @@ def test_offline_holds_for_remote_code_and_for_the_words_of_a_tokenizer(hub, put
     for (checkpoint,) in (find(), find(tokenizer="other/name")):
         assert "cannot download" in refused(whole_words, checkpoint, offline=offline)
         assert hub.downloads[-1]["local_files_only"] == offline
+
+
+def test_nothing_is_downloaded_into_a_folder_called_tilde(monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", "~/.cache/huggingface/hub")  # as it is where no home is known
+    with pytest.raises(
+        ReporterError, match="cannot download a/b: the home folder of this user is unknown; set HF_HOME"
+    ):
+        _fetch("a/b", "0" * 40, ["*.json"], False)

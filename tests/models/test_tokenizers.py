@@ -4,7 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from models.folders import configure
+from models.folders import configure, refused
 
 from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
@@ -142,3 +142,57 @@ def test_the_first_token_of_an_encoder_can_be_left_out_and_its_tokenizer_is_know
     again.tokenizer.add_tokens(["mouse"])
     assert tokenizer_hash(plain.tokenizer) != tokenizer_hash(again.tokenizer)
     assert tokenizer_hash(object()) == ""  # a slow one cannot be read
+
+
+def growing(letter):
+    """Return a normaliser that makes 10^15 letters of one."""
+    rule = {"type": "Replace", "pattern": {"String": letter}, "content": letter * 1000}
+    return {"type": "Sequence", "normalizers": [rule] * 5}
+
+
+PAIR = [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"]
+TEMPLATE = [{"SpecialToken": {"id": "[NOPE]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+NO_SUCH_TOKEN = {"type": "TemplateProcessing", "single": TEMPLATE, "pair": PAIR, "special_tokens": {}}
+FLAGS = dict.fromkeys(["lstrip", "rstrip", "single_word", "special"], False)
+ADDED = {"id": 0, "content": "zz", "normalized": True, **FLAGS}
+DEEP = '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "message"),
+    [
+        (
+            "tokenizer.json",
+            {"post_processor": NO_SUCH_TOKEN},
+            "fails on a short text: PanicException",
+        ),
+        ("tokenizer.json", {"normalizer": growing("a")}, "needs more than 1.0 GiB of memory; check `normalizer`"),
+        ("tokenizer.json", {"normalizer": growing("z"), "added_tokens": [ADDED]}, "needs more than 1.0 GiB of memory"),
+        ("tokenizer.json", DEEP, "cannot read the tokenizer"),
+        ("tokenizer_config.json", DEEP, "cannot read the tokenizer"),
+        ("special_tokens_map.json", DEEP, "cannot read the tokenizer"),
+        ("config.json", DEEP, "config.json: lists and mappings are nested more than 100 deep; save or download"),
+    ],
+)
+def test_a_hostile_file_is_one_line_about_its_model(copy, loaded, monkeypatch, file, changes, message):
+    monkeypatch.setattr("reporter.models.tokenizer.MEMORY", 2**30)
+    folder = copy("bert")
+    if isinstance(changes, str):
+        (folder / file).write_text(changes)
+    else:
+        configure(folder, file, **changes)
+    assert message in refused(loaded, folder)
+
+
+def test_a_tokenizer_that_fails_on_some_texts_alone_is_stopped_there(copy, loaded, monkeypatch):
+    monkeypatch.setattr("reporter.texts.tokens.MEMORY", 2**30)
+    folder = copy("bert")
+    configure(folder, "tokenizer.json", normalizer=growing("z"))
+    model = loaded(folder)
+    assert tokenise_texts(["a b"], model.tokenizer, None)
+    with pytest.raises(ReporterError, match=r"tokenising texts 1 to 1 needs more than 1\.0 GiB of memory; check"):
+        tokenise_texts(["a z"], model.tokenizer, None)
+    split = {"type": "Split", "pattern": {"Regex": r"(\w+\s?)*\w+[^\w\s]{9}"}, "behavior": "Isolated", "invert": False}
+    configure(folder, "tokenizer.json", normalizer=None, pre_tokenizer=split)
+    with pytest.raises(ReporterError, match=r"the tokenizer of the model fails: PanicException.*retry-limit"):
+        tokenise_texts(["word " * 99], loaded(folder).tokenizer, None)

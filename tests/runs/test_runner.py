@@ -82,7 +82,7 @@ def test_under_auto_cells_store_the_precision_used_and_reuse_what_is_there(study
 
 def test_weights_are_hashed_and_the_script_joined_ahead_of_a_run_unless_all_is_done(study, out, store, monkeypatch):
     begun, weights = [], os.urandom(20 << 20)  # hashed in more than one piece
-    monkeypatch.setattr("reporter.report.templating.begin_script", begun.append)
+    monkeypatch.setattr("reporter.report.templating.begin_script", lambda: begun.append(True))
     file = study(("models:\n", "models:\n  lost: {path: nowhere}\n  mine: {path: mine}\n"))
     (file.folder / "mine").mkdir()
     for name, content in (("config.json", b"{}"), ("tokenizer.json", b"{}"), ("model.safetensors", weights)):
@@ -93,7 +93,7 @@ def test_weights_are_hashed_and_the_script_joined_ahead_of_a_run_unless_all_is_d
     assert not begun
     runner.begin([file], out, Progress(), force=True)
     hashes = [known[2] for known in read_note(out / "cache" / "file-hashes.json").values()]
-    assert begun == [out] and hashlib.sha256(weights).hexdigest() in hashes
+    assert begun == [True] and hashlib.sha256(weights).hexdigest() in hashes
 
 
 @pytest.mark.report

@@ -2,13 +2,17 @@ import csv
 import io
 import json
 import re
+import shutil
+import subprocess
 
 import duckdb
 import pytest
+from browser.conftest import require
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reporter.store.formats import Result, latex, pieces, write
+from reporter.report.templating import folder
+from reporter.store.formats import CSV_RULES, Result, latex, pieces, write
 
 
 def ask(sql, form):
@@ -47,7 +51,7 @@ def test_csv_keeps_every_digit_every_text_and_every_row():
     assert float(row[0]) == 0.1 + 0.2
     assert row[1:] == ['a,"b"\r\n', "", "", "2026-01-02T03:04:05.500000", "1.50", "true", "[1, 2]", '{"k": "é"}']
     assert ',,"",' in text  # NULL and the empty text differ, as DuckDB reads them
-    lines = ask("SELECT CASE WHEN range % 2 = 0 THEN range END AS i FROM range(2500)", "csv").split("\r\n")
+    lines = ask("SELECT CASE WHEN range % 2 = 0 THEN range END AS i FROM range(2500)", "csv").split("\n")
     assert len(lines) == 2501 and lines[:3] == ["i", "0", '""'], "no row is an empty line"
 
 
@@ -105,11 +109,43 @@ def test_tables_for_papers_have_every_row_on_one_line():
         assert len(ask("SELECT 'a' || chr(10) || '| b \\\\' AS t FROM range(2500)", form).splitlines()) == 2500 + around
 
 
+FORMULAS = (
+    "=1+1",
+    "+cmd",
+    "-cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "＝1+1",
+    "＠x",
+    "-5, b",
+    " =1",
+    "\u00a0=1",
+    "\tabc",
+    "\rx",
+)
+HARMLESS = ("-0.5", "+3", "-1e-7", "-inf", "a=1", "a;-5", "a;b", "", "'", "\x1b[31mred", "\u00a0y")
+FIELDS = [  # a value, and the text that a spreadsheet sees
+    *((text, f"'{text}") for text in FORMULAS), *((text, text) for text in HARMLESS),
+    ("a;=HYPERLINK(1)", "a;'=HYPERLINK(1)"), ("a\n=1;+b", "a\n'=1;'+b"), ("a\r\n@x", "a\r\n'@x"), ("=1;-2", "'=1;-2"),
+    ("\t=1", "'\t'=1"), (["=1"], '["=1"]'), (-0.5, "-0.5"), (3, "3"), (True, "true"), (None, ""),
+]  # fmt: skip
+
+
 def test_a_text_of_a_csv_is_no_formula_and_a_number_stays_one():
-    formulas = ("=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1")
-    for text in (*formulas, "-0.5", "+3", "-1e-7", "a=1", "", "'"):
-        ((field,),) = list(csv.reader(io.StringIO(write(Result(("t",), [(text,)], 1), "csv"))))[1:]
-        assert field == ("'" if text in formulas else "") + text
+    for value, text in FIELDS:
+        written = write(Result(("=head",), [(value,)], 1), "csv")
+        assert list(csv.reader(io.StringIO(written, newline=""))) == [["'=head"], [text]]
+        assert ";" not in text or '"' in written, "a reader that separates by semicolons sees one field"
+
+
+def test_pages_write_the_same_csv():
+    require(shutil.which("node"), "Debian's nodejs")
+    values = [value for value, _ in FIELDS if not isinstance(value, list)]
+    script = f"""globalThis.CSV_RULES = {json.dumps(CSV_RULES)};
+        const {{ csvOf }} = await import({json.dumps((folder() / "rows.js").as_uri())});
+        process.stdout.write(csvOf([{{ rows: {len(values)}, "=head": {json.dumps(values)} }}]));"""
+    done = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, check=True)
+    result = Result(("=head",), [(value,) for value in values], len(values))
+    assert done.stdout.decode() == write(result, "csv") + "\n"
 
 
 @given(st.text())

@@ -80,7 +80,7 @@ def test_a_study_that_is_exported_again_takes_the_place_of_its_own_rows_alone(da
 
 def test_what_is_not_ours_is_left_alone(database, tmp_path):
     (tmp_path / "thesis.txt").write_text("years")
-    for study, place, message in (("s", tmp_path, "has other files"), ("none", tmp_path / "new", "no study 'none'")):
+    for study, place, message in (("s", tmp_path, "was not written"), ("none", tmp_path / "new", "no study 'none'")):
         with pytest.raises(UsageError, match=message):
             write_parquet(database, study, place)
     assert [file.name for file in tmp_path.rglob("*")] == ["thesis.txt"]

@@ -50,7 +50,7 @@ TELLS = (  # what may be read, so long as no secret of the machine is in it
 
 
 def answers(path):
-    return query(path, ONE, "csv") == "one\r\n1"
+    return query(path, ONE, "csv") == "one\n1"
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_query_that_takes_too_much_is_stopped_and_the_next_one_answered(filled
 
 def test_rows_come_as_they_are_found(filled):
     text = stream(filled, "SELECT range AS n FROM range(100000)", "csv")
-    assert next(text) == "n" and next(text).startswith("\r\n0\r\n1\r\n")
+    assert next(text) == "n" and next(text).startswith("\n0\n1\n")
     text.close()
     assert answers(filled)
 
@@ -123,7 +123,7 @@ def test_a_file_left_by_a_killed_writer_can_be_queried(store):
     setting = "SET wal_autocheckpoint = '1GB'; PRAGMA disable_checkpoint_on_shutdown"
     alter(store.path, f"{setting}; INSERT INTO studies (study) VALUES ('late')")
     assert store.path.with_name("results.duckdb.wal").exists()
-    assert query(store.path, "SELECT study FROM studies", "csv") == "study\r\nlate"
+    assert query(store.path, "SELECT study FROM studies", "csv") == "study\nlate"
 
 
 def test_parquet_keeps_types_and_writes_one_file_alone(filled, tmp_path):

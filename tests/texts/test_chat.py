@@ -95,3 +95,28 @@ def test_a_turn_that_says_what_a_header_says_is_found_behind_the_header(tokenize
     assert words(text, ~text.special) == "[user] [user] a a"
     assert words(theirs, theirs.counted) == "[user] a"
     assert np.flatnonzero(~text.special).tolist() == [2, 5, 10, 13]  # not the headers before them
+
+
+LOOP = "{% for i in range(99999) %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        (LOOP * 3 + "{% endfor %}" * 3, r"tokenising conversations 1 to 1 of corpus .* did not finish within 1 s"),
+        (
+            "{{ 'x' * 20000000000 }}",
+            r"tokenising conversations 1 to 1 .* needs more than 1\.0 GiB of memory; check the",
+        ),
+        (
+            "{{ " + "(" * 3000 + ")" * 3000 + " }}",
+            r"conversation 1: the chat template of the model rejects it \(maximum",
+        ),
+    ],
+)
+def test_a_hostile_template_is_stopped(tokenizer, monkeypatch, template, message):
+    monkeypatch.setattr("reporter.texts.tokens.SECONDS", 1.0)
+    monkeypatch.setattr("reporter.texts.tokens.MEMORY", 2**30)
+    monkeypatch.setattr(tokenizer, "chat_template", template)
+    with pytest.raises(ReporterError, match=message):
+        tokenise_corpus(FakeTexts([json.dumps(TALK)]), tokenizer, 99, chat=Chat())

@@ -7,6 +7,7 @@ from reporter.app.diff.causes import Change, provenance_changes, spec_changes
 from reporter.app.diff.numbers import number_changes, size_notes, verdict_changes
 from reporter.app.diff.sides import Side, block_counts, find_sides, side_by_side
 from reporter.store.formats import Result
+from reporter.store.shape import apart
 
 __all__ = ["Comparison", "compare"]
 
@@ -45,6 +46,10 @@ def compare(a: str, b: str, out: Path) -> Comparison:
         UsageError: a side does not exist, or both are the same.
         ReporterError: a file cannot be read.
     """
+    return apart(lambda: _compare(a, b, out), [Path(side.rpartition(":")[0] or out) for side in (a, b)])
+
+
+def _compare(a: str, b: str, out: Path) -> Comparison:
     sides = find_sides(a, b, out)
     with side_by_side(sides) as connection:
         specs = [connection.execute(f"SELECT spec FROM {side}_studies").fetchone() for side in "ab"]

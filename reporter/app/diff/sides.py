@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError, UsageError, hint, one_line
 from reporter.spec.study import STUDY_ID
 from reporter.store.schema import tables
-from reporter.store.shape import attached, opened, quoted, table_columns, version_of
+from reporter.store.shape import attached, opened, table_columns, version_of
 
 if TYPE_CHECKING:
     import duckdb

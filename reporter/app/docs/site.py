@@ -17,8 +17,8 @@ from typing import Any
 
 from reporter import __version__
 from reporter.core.errors import ReporterError
-from reporter.core.files import writing
 from reporter.core.imports import optional
+from reporter.core.outputs import is_written, replacing
 
 HERE = Path(__file__).resolve().parent
 SHIPPED = HERE / "site"
@@ -64,30 +64,28 @@ def site(tell: Callable[[str], None] = lambda text: None) -> Path:
     folder = cache / _state()
     if not (folder / "index.html").is_file():
         tell("making the pages, about half a minute; the next call is instant")
-        shutil.rmtree(cache, ignore_errors=True)  # those of older states
         build(folder)
+        for older in cache.iterdir():
+            if older != folder and re.fullmatch("[0-9a-f]{16}", older.name) and is_written(older):
+                shutil.rmtree(older, ignore_errors=True)
     return folder / "index.html"
 
 
 def build(folder: Path) -> Path:
-    """Write the site into a folder, in place of one that is there, and return its first page.
+    """Write the site into a folder, in place of what was written there before, and return its first page.
 
     Raises:
-        ReporterError: Sphinx is not there, a page has a mistake, or the folder is somebody else's or cannot be written.
+        UsageError: the folder has files of others.
+        ReporterError: Sphinx is not there, a page has a mistake, or the folder cannot be written.
     """
-    first = folder / "index.html"
-    theirs = folder.is_dir() and any(folder.iterdir()) and not (folder / "searchindex.js").is_file()
-    if theirs or (folder.exists() and not folder.is_dir()):
-        raise ReporterError(f"{folder} exists and is not a folder of this documentation; name a new folder")
-    with writing(folder), tempfile.TemporaryDirectory() as place:
-        made = SHIPPED
-        if not SHIPPED.is_dir():
-            made = Path(place) / "site"
-            _make(Path(place) / "sources", made)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(made, folder)
-    return first
+    with replacing(folder, alone=True) as fresh, tempfile.TemporaryDirectory() as place:
+        if SHIPPED.is_dir():
+            for file in filter(Path.is_file, SHIPPED.rglob("*")):
+                (fresh / file.relative_to(SHIPPED)).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, fresh / file.relative_to(SHIPPED))
+        else:
+            _make(Path(place) / "sources", fresh)
+    return folder / "index.html"
 
 
 def write_sources(folder: Path) -> None:

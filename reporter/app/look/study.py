@@ -5,13 +5,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from reporter.core.errors import ReporterError, UsageError, failing_as, one_line
-from reporter.core.files import instead_of, writing
+from reporter.core.files import as_path, instead_of
+from reporter.core.outputs import is_untouched, replace_file, with_checksum
 from reporter.core.places import listed
 from reporter.models.model_folder import base_of_adapter, is_adapter, width_of
 from reporter.spec.models import HUB_ID
@@ -122,7 +122,7 @@ def write_study(
         if "no column 'text'" in lacking[-1]:
             lacking[-1] += f"; name one: --text '{{file: {text}, column: NAME}}'"
         raise UsageError("\n".join(lacking))
-    if path.exists() and not _is_untouched(path.read_text(encoding="utf-8")):
+    if path.exists() and not is_untouched(path):
         raise UsageError(
             f"{path} was edited since `reporter look` wrote it. Run `reporter run {path}`, or delete the file."
         )
@@ -134,9 +134,7 @@ def write_study(
         no_folder = f"; there is no folder {' or '.join(of_hub)} here" if str(error).startswith("model ") else ""
         raise type(error)(f"{error}{no_folder}") from error
     content = _content(path, stem, chosen, corpus, FOLDER)
-    with writing(path):
-        FOLDER.mkdir(exist_ok=True)
-        path.write_text(content, encoding="utf-8")
+    replace_file(path, content.encode(), is_untouched)
     return read_text(path, content)
 
 
@@ -145,16 +143,17 @@ def _name_of_study(stem: str, models: Sequence[_Model], corpus: _Corpus) -> str:
     for number in count(1):
         name = stem if number == 1 else f"{stem}-{number}"
         path = FOLDER / f"{name}.yaml"
-        if not path.exists() or not _is_untouched(written := path.read_text(encoding="utf-8")):
+        if not path.exists() or not is_untouched(path):
             break
-        then, now = (read_yaml(content).data for content in (written, _content(path, name, models, corpus, FOLDER)))
+        contents = path.read_text("utf-8"), _content(path, name, models, corpus, FOLDER)
+        then, now = (read_yaml(content).data for content in contents)
         if then["models"] == now["models"] and then["corpora"] == now["corpora"]:
             break
     return name
 
 
 def _read_model(text: str) -> _Model:
-    path = Path(text).expanduser()
+    path = as_path(text)
     name = (path.resolve() if path.exists() else path).name
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", re.sub(r"\.gguf$", "", name, flags=re.IGNORECASE)).strip("-._")
     name = name[:40] or "model"
@@ -213,13 +212,13 @@ def _check_widths(models: Sequence[_Model]) -> None:
 
 def _read_corpus(text: str | None) -> _Corpus:
     if text is None:
-        return _Corpus("sample", {"sample": "english", "label": "register", "limit": TEXTS}, _SAMPLE)
+        return _Corpus("sample", {"sample": "english", "limit": TEXTS}, _SAMPLE)
     if text.lstrip().startswith("{"):
         document = read_yaml(text)
         for *_, problem in document.problems:
             raise UsageError(f"--text {one_line(text)}: {problem}")
         return _Corpus("texts", {key: Path(value) if key == "file" else value for key, value in document.data.items()})
-    path = Path(text).expanduser()
+    path = as_path(text)
     if not path.exists():
         raise UsageError(f"--text: there is no file {one_line(text)}{instead_of(path)}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0]).strip("-_")[:40] or "texts"
@@ -259,25 +258,17 @@ def _content(path: Path, stem: str, models: Sequence[_Model], corpus: _Corpus, f
         metrics="".join(f"  - {metric:<37}# {says}\n" for metric, says in metrics.items()),
         analyses="".join(_analyses(corpus)) + _AGAINST_BASE * ("change" in metrics),
     )
-    return f"# checksum {_checksum(body)}\n{body}"
+    return with_checksum(body, "# {}")
 
 
 def _analyses(corpus: _Corpus) -> Iterator[str]:
     if "label" in corpus.keys:
         yield "probes:                           # how well a linear classifier reads the label at each layer\n"
         yield f"  {corpus.keys['label']}: {{corpus: {corpus.name}, hidden: 0}}\n"
-        yield "pooling: mean                     # how a text becomes one vector; `auto` tries more\n"
+    yield "partners:                         # which layer finds the second half of a text by its first\n"
+    yield f"  halves: {{halves: {corpus.name}}}\n"
     yield "skip:                             # the loss without each of the blocks that turn states least\n"
     yield f"  one-block: {{corpus: {corpus.name}, blocks: [1], texts: 12, every_block: false}}\n"
-
-
-def _is_untouched(content: str) -> bool:
-    first, _, body = content.partition("\n")
-    return first == f"# checksum {_checksum(body)}"
-
-
-def _checksum(body: str) -> str:
-    return sha256(body.encode()).hexdigest()[:12]
 
 
 def _mapping(keys: Keys, folder: Path) -> str:

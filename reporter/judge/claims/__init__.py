@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from reporter.core.confined import quoted
 from reporter.core.errors import SHORT, ReporterError
 from reporter.core.imports import Registry
 from reporter.core.numbers import counted
@@ -23,7 +24,6 @@ from reporter.spec.corpora import ALIKE
 from reporter.spec.models import HubModel, PathModel, RecipeModel
 from reporter.spec.offer import ClaimForm
 from reporter.spec.recipes import Tuning
-from reporter.store.shape import quoted
 
 # What a kind of claim is, and where kinds are found.
 #

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
+from reporter.core.confined import quoted
 from reporter.geometry.intervals import quantile
 from reporter.geometry.statistics import (
     FEWEST,
@@ -39,7 +40,6 @@ from reporter.spec import Study
 from reporter.spec import claims as forms
 from reporter.spec.part import Complaint, failure
 from reporter.spec.problems import choices, show
-from reporter.store.shape import quoted
 
 
 class Relation(forms.Selection):

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, model_validator
 
+from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError
 from reporter.core.places import place
 from reporter.geometry.intervals import below, freedom, quantile, text_errors
@@ -31,7 +32,6 @@ from reporter.spec.claims import GROUPS, WITH_BASE, Bound, Claim, MetricNumber, 
 from reporter.spec.part import AsTuple, Complaint, failure
 from reporter.store import Store
 from reporter.store.schema import Word
-from reporter.store.shape import quoted
 
 
 class ValueClaim(Claim):

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from reporter.core.confined import quoted
 from reporter.core.numbers import interval, p_value, short
 from reporter.core.places import in_backticks, place, places, ranges
 from reporter.core.table import Row
@@ -19,7 +20,6 @@ from reporter.judge.questions.question import Advice, Box, Column, Question, Rea
 from reporter.judge.questions.subjects import ONE_DRAW, UNKNOWN, Observation, Subjects, Test, curve, number
 from reporter.metrics.analysis import texts_share
 from reporter.store.answers import ConceptAnswer
-from reporter.store.shape import quoted
 
 MOST_SENTENCES = 3
 """With more concepts the answer counts them, and the table has each."""

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from reporter.core.confined import quoted
 from reporter.core.numbers import short
 from reporter.core.places import end, places
 from reporter.core.table import LAST_CHECKPOINT
@@ -32,7 +33,6 @@ from reporter.judge.profiles import Profile, Profiles, together
 from reporter.judge.questions.question import Record, answered
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Statistic, catalogue
-from reporter.store.shape import quoted
 
 NEGLIGIBLE = 0.002
 """A number smaller than this share of the one beside it is written as approximately 0."""

@@ -392,7 +392,8 @@ def _save(model: Any, tokenizer: Path, folder: Path) -> None:
     if is_saved(folder):
         return  # from an earlier training of the same recipe, which may be measured at this moment
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
-    model.save_pretrained(temporary)
+    with failing_as(f"cannot write to {folder}"):  # safetensors has an error of its own for a full disk
+        model.save_pretrained(temporary)
     for file in tokenizer_files(tokenizer):
         shutil.copyfile(file, temporary / file.name)
     write_checksums(temporary)

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from reporter.core.errors import ReporterError, first_line, hint, shared
+from reporter.core.errors import ReporterError, failures, first_line, hint, shared
+from reporter.core.files import as_path
 from reporter.core.imports import changed, optional
 from reporter.spec.corpora import CorpusPart, LabelledCorpus
 from reporter.spec.part import AsPath, AsTuple, InheritedText, Text, wrong
@@ -71,7 +72,7 @@ def file(corpus: FileCorpus, context: SourceContext) -> Origin:
     Raises:
         ReporterError: a file is missing, or what the study says does not fit its kind.
     """
-    path = context.folder / corpus.file.expanduser()
+    path = context.folder / corpus.file
     kind = kind_of(path)
     files = readers.find_files(path, corpus.unit if kind == "text" else "line")
     if kind != "text" and "unit" in corpus.model_fields_set:
@@ -228,7 +229,7 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
 
 def local_dataset(dataset: str, folder: Path) -> Path | None:
     """Return the local folder that a dataset id names; None for a dataset of the hub."""
-    path = folder / Path(dataset).expanduser()
+    path = folder / as_path(dataset)
     return path if path.is_dir() else None
 
 
@@ -244,7 +245,7 @@ def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
                 revision=spec.revision,
                 streaming=spec.streaming,
             )
-        except Exception as error:  # a dozen kinds, from the package, its hub client and the network below
+        except failures() as error:  # a dozen kinds, from the package, its hub client and the network below
             if not offline:
                 wrong = "the network" if isinstance(error, ConnectionError) else "`dataset`, `config` and `split`"
                 raise ReporterError(

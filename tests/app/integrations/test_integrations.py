@@ -88,11 +88,9 @@ def test_the_hub_understands_cards(results):
     assert set(model_indices("trained", Store(results.folder / "results.duckdb"))) == {"small"}
 
 
-def test_mergekit_copies_the_blocks_that_stay(tmp_path, monkeypatch):
+def test_mergekit_copies_the_blocks_that_stay(tmp_path):
     """The format as mergekit documents it: slices of a model, blocks numbered from 0, the end of a range excluded."""
     spec = "study: s\nmodels: {my.model: {hub: org/name}}\ncorpora: {c: {generate: grammar}}\nmetrics: [motion]\n"
-    (tmp_path / "results.duckdb").touch()
-    monkeypatch.setattr(Store, "records", lambda self, sql, values=(): [{"study": "s", "spec": spec}])
     row = {"model": "my.model", "item": "drop", "layers": 10, "edit": "edit"}
     for given, twice, blocks in (  # the blocks that are left out, or that come twice, and those of the merged model
         ("3, 7–8", False, [1, 2, 4, 5, 6, 9, 10]),
@@ -100,7 +98,7 @@ def test_mergekit_copies_the_blocks_that_stay(tmp_path, monkeypatch):
         ("3–10", True, [*range(1, 11), *range(3, 11)]),
     ):
         rows = [row | {"blocks": given, "twice": twice}]
-        mergekit("s", SimpleNamespace(records=Mock(return_value=rows), path=tmp_path / "results.duckdb"), tmp_path)
+        mergekit("s", SimpleNamespace(records=Mock(side_effect=[rows, [{"spec": spec}]])), tmp_path)
         config = yaml.safe_load((tmp_path / "my.model-drop-edit.yml").read_text("utf-8"))
         assert config.keys() == {"slices", "merge_method"} and config["merge_method"] == "passthrough"
         sources = [source for part in config["slices"] for source in part["sources"]]
