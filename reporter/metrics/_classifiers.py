@@ -56,10 +56,12 @@ class Outcome:
 
     Args:
         right: whether the classifier that had not seen a vector predicted its class, (n,).
+        predicted: the class that it predicted, (n,).
         memorised: share of its own training vectors whose class a classifier predicts, mean over folds.
     """
 
     right: Bools
+    predicted: Ints
     memorised: float
 
     @property
@@ -151,14 +153,14 @@ def stratified(y: Ints, folds: int, rng: np.random.Generator, units: Ints | None
 
 def cross_validated(x: Floats, y: Ints, fold: Ints, train: Train) -> Outcome:
     """Train on all folds but one and classify that one, for each fold."""
-    right, memorised = np.zeros(len(y), dtype=bool), []
+    predicted, memorised = np.zeros(len(y), dtype=np.int64), []
     for left_out in np.unique(fold).tolist():
         out = fold == left_out
         inside, outside = standardised(x[~out], x[out])
         predict = train(inside, y[~out], left_out)
-        right[out] = predict(outside) == y[out]
+        predicted[out] = predict(outside)
         memorised.append(float((predict(inside) == y[~out]).mean()))
-    return Outcome(right, float(np.mean(memorised)))
+    return Outcome(predicted == y, predicted, float(np.mean(memorised)))
 
 
 def standardised(inside: Floats, outside: Floats) -> tuple[Floats, Floats]:

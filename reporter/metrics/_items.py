@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from reporter.core.errors import ReporterError
 from reporter.core.files import instead_of
@@ -19,7 +19,7 @@ from reporter.core.table import ALL_GROUPS, WEIGHTS, Comparable, OfModel, at_pla
 from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.geometry.components import coordinates
 from reporter.models.places import Place
-from reporter.spec.part import Part, complaints_of, failure
+from reporter.spec.part import AsTuple, Name, Part, complaints_of, failure
 from reporter.spec.problems import Problem, SpecError, show, show_location
 from reporter.spec.yaml_reader import read_yaml
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
     from reporter.core.places import Pooling
     from reporter.metrics.analysis import Context, Corpus
+
+ModelNames = Literal["all"] | Annotated[tuple[Name, ...], AsTuple]
+"""Models that an item is about."""
+ALL_MODELS: Any = Field("all", description="Models of this study, or 'all'.", exclude=True)  # changes no number
 
 # Random choices of an analysis: each has a stream of its own, so that one more of them changes no other.
 

@@ -1,19 +1,20 @@
-"""Partners: pairs of texts in a table. Does their cosine follow human scores, and is a text's partner its nearest?"""
+"""Partners: pairs of texts, of a table or both halves of each text. Do cosines follow scores, or find the partner?"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from reporter.charts import SENTENCES, Chapter, Chart, choices
 from reporter.core.errors import ReporterError
-from reporter.core.places import POOLINGS, Pooling
+from reporter.core.places import POOLINGS
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.geometry.arrays import Floats
 from reporter.geometry.clouds import ROUNDING
@@ -21,18 +22,22 @@ from reporter.geometry.components import largest_components
 from reporter.geometry.intervals import error_over_texts, interval, student_interval
 from reporter.geometry.statistics import correlation, ranks
 from reporter.metrics._classifiers import all_the_same
-from reporter.metrics._items import evenly
-from reporter.metrics.analysis import POOLED, Context, analysis
+from reporter.metrics._items import ALL_MODELS, ModelNames, drawn_texts, evenly
+from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
 from reporter.metrics.base import Statistic, Value, with_floor
 from reporter.metrics.probes import accuracies
-from reporter.spec.offer import Section
-from reporter.spec.part import AsPath, Part, Text
+from reporter.spec.offer import Reference, Section
+from reporter.spec.part import AsPath, Name, Part, Text, one_of
 
 if TYPE_CHECKING:
     from reporter.models.places import Place
 
 FEWEST = 20
-DIGITS = 6  # of a cosine: vectors that are equal but for rounding in float32 have equal cosines
+DIGITS = 6  # of the distance of unit vectors: those that are equal but for rounding in float32 are equally near
+OWN = "own"
+"""The pooling of a sentence encoder's own pipeline, see :mod:`reporter.models.sentence`."""
+SHORTEST = 40
+"""Characters of a text that is halved: some eight words, or a sentence of Chinese."""
 # How vectors are treated, and how many principal axes are removed.
 VARIANTS = {"raw": 0, "centred": 0, "without 1 axis": 1, "without 3 axes": 3}
 
@@ -63,6 +68,25 @@ class PartnersFile(Part):
     partner: Text = Field(description="Column with the partner of each text, such as its translation.")
     score: Text | None = Field(None, description="Column with human scores; without it, partners are searched.")
     sample: int = Field(500, ge=FEWEST, le=5000, description="Maximum number of pairs, spread evenly over the table.")
+    models: ModelNames = ALL_MODELS
+
+
+class TextHalves(Part):
+    """Texts whose first half is to find their second half among all: no labels are needed."""
+
+    halves: Name = Field(description="A corpus of this study.")
+    sample: int = Field(500, ge=FEWEST, le=5000, description="Maximum number of texts, drawn at random.")
+    models: ModelNames = ALL_MODELS
+
+
+PartnersSpec = Annotated[
+    PartnersFile | TextHalves,
+    BeforeValidator(
+        one_of({"file": PartnersFile, "halves": TextHalves}, "{halves: CORPUS}"),
+        json_schema_input_type=PartnersFile | TextHalves,
+    ),
+]
+"""A mapping with the key ``file`` or the key ``halves``."""
 
 
 class WrittenPartners(Part):
@@ -74,7 +98,9 @@ class WrittenPartners(Part):
 _NUMBER = re.compile(r"[-+]?\d*\.?\d+(e[-+]?\d\d?)?", re.IGNORECASE)
 
 
-def _resolve(spec: PartnersFile, folder: Path) -> WrittenPartners:
+def _resolve(spec: PartnersFile | TextHalves, folder: Path) -> WrittenPartners | TextHalves:
+    if isinstance(spec, TextHalves):
+        return spec
     from reporter.texts.sources import SourceContext
     from reporter.texts.sources.stored import FileCorpus, file
 
@@ -106,6 +132,46 @@ def _resolve(spec: PartnersFile, folder: Path) -> WrittenPartners:
     if spec.score and len({score for *_, score in pairs}) < 2:
         raise ReporterError(f"{spec.file}: all scores in '{spec.score}' are equal; name another column as `score`")
     return WrittenPartners(pairs=tuple(pairs[row] for row in evenly(len(pairs), spec.sample)))
+
+
+def halves_of(text: str) -> tuple[str, str] | None:
+    """Return both halves of a text, cut at the white space nearest to its middle; None for a short text.
+
+    Text without white space in its middle half, such as Chinese, is cut in the middle.
+    """
+    text = text.strip()
+    if len(text) < SHORTEST:
+        return None
+    middle = len(text) // 2
+    gaps = [match.start() for match in re.finditer(r"\s+", text) if abs(match.start() - middle) <= len(text) // 4]
+    cut = min(gaps, key=lambda gap: abs(gap - middle), default=middle)
+    return text[:cut].strip(), text[cut:].strip()
+
+
+def halved(item: TextHalves, corpus: Corpus, context: Context) -> list[tuple[str, str]]:
+    """Return the halves of at most ``sample`` texts of a corpus, of a cluster of texts one; no half comes twice.
+
+    Raises:
+        ReporterError: fewer than ``FEWEST`` texts can be halved.
+    """
+    texts, units = drawn_texts(corpus, len(corpus.texts), context)
+    pairs, short, seen = list[tuple[str, str]](), 0, set[Any]()
+    for text, unit in zip(texts, units.tolist(), strict=True):
+        pair = halves_of(text)
+        short += pair is None
+        if pair is not None and not {unit, (0, pair[0]), (1, pair[1])} & seen and len(pairs) < item.sample:
+            seen |= {unit, (0, pair[0]), (1, pair[1])}
+            pairs.append(pair)
+    if len(pairs) < FEWEST:
+        raise ReporterError(
+            f"only {len(pairs)} different texts of corpus '{item.halves}' can be halved, and {FEWEST} are needed: a "
+            f"text needs {SHORTEST} characters"
+        )
+    if short:
+        context.warnings.append(
+            f"{short:,} of {len(texts):,} texts have fewer than {SHORTEST} characters and were not halved"
+        )
+    return pairs
 
 
 _number = partial(Statistic, floor=True, noise="chance")
@@ -156,7 +222,7 @@ _NAMED = "statistic || ', ' || variant || ', pooling ' || pooling"
 
 
 class PartnerNumber(OfModel, table="partner_numbers", metric="partners"):
-    """A number of a table of pairs at one layer, with one pooling and one treatment of the vectors.
+    """A number of pairs of texts at one layer, with one pooling and one treatment of the vectors.
 
     'raw' vectors are as the model gives them. 'centred' ones lack the mean of all texts and partners together, one mean
     for both sides; 'without 1 axis' and 'without 3 axes' also lack the first principal axes of these centred vectors.
@@ -165,10 +231,10 @@ class PartnerNumber(OfModel, table="partner_numbers", metric="partners"):
 
     compared = (Comparable(("value",), "partner_set", "", True, _NAMED, among="WHERE NOT main OR variant <> 'raw'"),)
 
-    partner_set = of_cell("name of the table of pairs in the study", part="corpus")
+    partner_set = of_cell("name of the pairs in the study", part="corpus")
     statistic: str = column("'spearman' where the table has scores, else 'recall', 'mrr' and 'mexa'", key=True)
     variant: str = column("treatment: 'raw', 'centred', 'without 1 axis' or 'without 3 axes'", key=True)
-    pooling: str = column(POOLED, key=True)
+    pooling: str = column(f"{POOLED}; 'own': what a sentence encoder itself returns", key=True)
     place: Place = at_place()
     main: bool = column("whether it is the study's pooling, or with `pooling: auto` the default of the model's role")
     value: float = column("the number")
@@ -176,7 +242,10 @@ class PartnerNumber(OfModel, table="partner_numbers", metric="partners"):
     ci_high: float | None = column(HIGH)
     chance: float = column("chance level: its mean over random pairings")
     n: int = column("pairs", "BIGINT")
-    parts: list[float] | None = column("JSON list for 'raw': the part of each pair in the number, which is their mean")
+    parts: list[float] | None = column(
+        "JSON list for 'raw' and 'centred': the part of each pair in the number, which is their mean"
+    )
+    halves: bool = column("whether the pairs are the two halves of each text of a corpus")
 
 
 @analysis(
@@ -188,37 +257,82 @@ class PartnerNumber(OfModel, table="partner_numbers", metric="partners"):
     tables=(PartnerNumber,),
     charts=(BY_LAYER,),
     section=Section(
-        PartnersFile,
-        "Tables of pairs of texts, with human scores of similarity or with partners to find, by a short name.",
-        ("table of pairs", "tables of pairs"),
+        PartnersSpec,
+        "Pairs of texts by a short name: a table with human scores of similarity or with partners to find, or the two "
+        "halves of each text of a corpus.",
+        ("set of pairs", "sets of pairs"),
+        (Reference("halves", "corpora"), Reference("models", "models", several=True)),
     ),
+    version=2,
     resolve=_resolve,
     pooled=True,
     baselines=True,
 )
-def partners(item: WrittenPartners, context: Context) -> Iterator[Row]:
+def partners(item: WrittenPartners | TextHalves, context: Context) -> Iterator[Row]:
     """Yield what cosines of the pairs say at each place, by pooling and treatment of the vectors."""
     from reporter.metrics._items import pooled_by
 
     poolings = [context.pooling, *(p for p in POOLINGS if context.auto and p != context.pooling)]
-    texts, others, scores = zip(*item.pairs, strict=True)
-    vectors, places = pooled_by([*texts, *others], context, poolings), context.layout.places
+    max_tokens = None
+    if isinstance(item, TextHalves):
+        corpus = context.corpora[item.halves]
+        pairs, max_tokens = halved(item, corpus, context), corpus.max_tokens
+        texts, others, scores = [first for first, _ in pairs], [second for _, second in pairs], [None] * len(pairs)
+    else:
+        texts, others, scores = map(list, zip(*item.pairs, strict=True))
+    vectors, places = pooled_by([*texts, *others], context, poolings, max_tokens), context.layout.places
+    halves = isinstance(item, TextHalves)
+    own = own_vectors([*texts, *others], context, max_tokens)
     for done, place in enumerate(places, 1):
-        for pooling in poolings:
-            x, main = vectors[pooling][place].astype(np.float64), pooling == context.pooling
-            yield from _measured(place, pooling, x, None if scores[0] is None else np.array(scores), main)
+        at_place: dict[str, Any] = {pooling: vectors[pooling][place] for pooling in poolings}
+        if own is not None and place == own[0]:
+            at_place[OWN] = own[1]
+        for pooling, measured in at_place.items():
+            x, main = measured.astype(np.float64), pooling == context.pooling
+            yield from _measured(place, pooling, x, None if scores[0] is None else np.array(scores), main, halves)
         context.tell("layers", done, len(places))
 
 
-def _measured(place: Place, pooling: Pooling, x: Floats, scores: Floats | None, main: bool) -> Iterator[Row]:
+def own_vectors(texts: Sequence[str], context: Context, max_tokens: int | None) -> tuple[Place, Floats] | None:
+    """Return what a sentence encoder itself returns for some texts, and the place of its last hidden state.
+
+    Returns:
+        None for a model that is none; the vectors are (texts, d) in float64.
+    """
+    from reporter.metrics._items import encode
+    from reporter.models.places import Place
+    from reporter.models.sentence import read_pipeline
+
+    model = context.model
+    try:
+        pipeline = read_pipeline(model.checkpoint.folder)
+    except ReporterError as error:
+        context.warnings.append(str(error))
+        return None
+    if pipeline is None:
+        return None
+    last = Place(model.anatomy.last_hidden_state, model.anatomy.layers)
+    given = [pipeline.prompt + (text.lower() if pipeline.lowercase else text) for text in texts]
+    prompt = list(encode([pipeline.prompt], context)) if pipeline.prompt.strip() else []
+    prompt_tokens = sum(len(text.ids) - int(text.special[-1]) for text in prompt)
+    limit = min(limit for limit in (pipeline.max_tokens, max_tokens, sys.maxsize) if limit)
+    vectors: dict[int, Floats] = {}
+    distinct = list(dict.fromkeys(given))
+    for encoded in encode(distinct, context, limit):
+        vectors[encoded.index] = pipeline.vector(encoded.states[last], prompt_tokens)
+    row_of = {text: row for row, text in enumerate(distinct)}
+    return last, np.stack([vectors[row_of[text]] for text in given])
+
+
+def _measured(place: Place, pooling: str, x: Floats, scores: Floats | None, main: bool, halves: bool) -> Iterator[Row]:
     missing, n = {statistic.name for statistic in STATISTICS}, len(x) // 2
     for variant in VARIANTS if not all_the_same(x) else ():
         y = treated(x, variant)
         for number in searched(y[:n], y[n:]) if scores is None else graded(y[:n], y[n:], scores):
             name, value, ends, chance, of_pairs = number
-            kept = of_pairs.tolist() if variant == "raw" else None
-            yield PartnerNumber(name, variant, pooling, place, main, value, ends[0], ends[1], chance, n, kept)
-            if kept and main:
+            kept = None if VARIANTS[variant] else of_pairs.tolist()
+            yield PartnerNumber(name, variant, pooling, place, main, value, ends[0], ends[1], chance, n, kept, halves)
+            if variant == "raw" and main:
                 missing.remove(name)
                 yield from with_floor(Value(name, place, value, n, *ends), chance)
     for name in sorted(missing) if main else ():
@@ -242,7 +356,7 @@ def graded(a: Floats, b: Floats, scores: Floats) -> Iterator[tuple[Any, ...]]:
 
     A number comes with its interval, its chance level, and the part of each pair in it, (n,).
     """
-    cosines, n = np.round((a * b).sum(axis=1), DIGITS), len(scores)
+    cosines, n = -_distances((a * b).sum(axis=1)), len(scores)
     r = correlation(cosines, scores, "spearman")
     if r is not None:
         u, v = (  # in row i the ranks of all but pair i, from their mean n/2
@@ -256,7 +370,7 @@ def graded(a: Floats, b: Floats, scores: Floats) -> Iterator[tuple[Any, ...]]:
 
 def searched(a: Floats, b: Floats) -> Iterator[tuple[Any, ...]]:
     """Yield how often texts find their partners among all partners; ties count as misses."""
-    cosines, n = np.round(a @ b.T, DIGITS), len(a)
+    cosines, n = -_distances(a @ b.T), len(a)
     ranked = (cosines >= cosines.diagonal()[:, None]).sum(axis=1)
     mutual = _nearest(cosines) & _nearest(cosines.T).T
     found: dict[str, tuple[Any, float]] = {
@@ -268,6 +382,14 @@ def searched(a: Floats, b: Floats) -> Iterator[tuple[Any, ...]]:
         value = float(of_pairs.mean())
         _, low, high = student_interval(np.append(of_pairs, (0, 0.5, 0.5, 1)))
         yield name, value, (max(0.0, min(low, value)), min(1.0, max(high, value))), chance, of_pairs * 1.0
+
+
+def _distances(cosines: Floats) -> Floats:
+    """Return the distances of unit vectors with these cosines, without what is rounding in float32.
+
+    They order pairs as cosines do. In a narrow cone cosines differ by less than float32 rounds 1, and distances do not.
+    """
+    return np.asarray(np.round(np.sqrt(np.maximum(0.0, 2.0 - 2.0 * cosines)), DIGITS))
 
 
 def _nearest(cosines: Floats) -> Any:

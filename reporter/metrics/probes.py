@@ -27,7 +27,18 @@ from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.geometry.intervals import jackknife_interval, share_interval
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._intervals import described, group_of_state
-from reporter.metrics._items import LISTS, Point, distinct_texts, points, read_list, readable, stream, under
+from reporter.metrics._items import (
+    ALL_MODELS,
+    LISTS,
+    ModelNames,
+    Point,
+    distinct_texts,
+    points,
+    read_list,
+    readable,
+    stream,
+    under,
+)
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
 from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
 from reporter.spec.offer import Reference, Section
@@ -137,6 +148,7 @@ class _Probe(Part):
     )
     neighbours: int = Field(10, ge=1, le=200, description="Number of nearest texts or words whose class is compared.")
     hidden: int = Field(64, ge=0, le=1024, description="Hidden units of the second probe; 0: linear probe only.")
+    models: ModelNames = ALL_MODELS
 
 
 class CorpusProbe(_Probe):
@@ -347,6 +359,7 @@ class ProbeText(OfProbe, table="probe_texts"):
     pooling: str = column(POOLED, key=True)
     place: Place = at_place()
     linear: bool = column("whether the linear probe predicted it correctly")
+    predicted: str = column("class that the linear probe predicted")
     hidden: bool | None = column(
         "whether the probe with a hidden layer predicted it correctly; NULL without such a probe, and for poolings "
         "other than the main one (probe_poolings.main)"
@@ -387,13 +400,13 @@ def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     cost="a forward pass over the sample; per layer and fold four classifiers, and with `pooling: auto` two more for "
     "the other poolings",
     tables=(ProbePooling, ProbeText, Point),
-    version=6,
+    version=7,
     charts=(PROBES, BY_POOLING, SELECTIVITY),
     section=Section(
         ProbeSpec,
         "Classes that a classifier predicts from the states, by a short name.",
         ("probe", "probes"),
-        (Reference("corpus", "corpora", labelled=True),),
+        (Reference("corpus", "corpora", labelled=True), Reference("models", "models", several=True)),
     ),
     resolve=_resolve,
     pooled=True,
@@ -434,8 +447,8 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
         for pooling in further:
             x = by_pooling[pooling][place].astype(np.float64)
             if not classifiers.all_the_same(x):
-                right = classifiers.cross_validated(x, read.y, fold, classifiers.linear).right
-                rows += _by_text(place, pooling, right, None, read, fold, main=False)
+                outcome = classifiers.cross_validated(x, read.y, fold, classifiers.linear)
+                rows += _by_text(place, pooling, outcome, None, read, fold, main=False)
         context.tell("layers", next(done), len(places))
         return rows
 
@@ -461,30 +474,37 @@ def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int
         ]
     else:
         yield from undefined((s for s in STATISTICS if s.name.startswith("hidden")), place, 0, _LINEAR_ALONE)
-    right_by: dict[str, Bools] = {}
+    outcomes: dict[str, classifiers.Outcome] = {}
     for name, (train, train_control) in trains.items():
         outcome = classifiers.cross_validated(x, y, fold, train)
         of_control = classifiers.cross_validated(x, control, fold, train_control)
-        right_by[name] = outcome.right
+        outcomes[name] = outcome
         ends = share_interval(outcome.right, read.units)
         yield from with_floor(Value(name, place, outcome.accuracy, n, *ends), majority)
         yield Value(f"{name}_control", place, of_control.accuracy, n, *share_interval(of_control.right, read.units))
         selectivity, low, high = classifiers.paired(outcome.right, of_control.right, read.units)
         yield Value(f"{name}_selectivity", place, selectivity, n, low, high)
         yield Value(f"{name}_memorised", place, of_control.memorised, n)
-    yield from _by_text(place, context.pooling, right_by["linear"], right_by.get("hidden"), read, fold, main=True)
+    yield from _by_text(place, context.pooling, outcomes["linear"], outcomes.get("hidden"), read, fold, main=True)
 
 
 def _by_text(
-    place: Place, pooling: Pooling, right: Bools, by_hidden: Bools | None, read: Labelled, fold: Ints, main: bool
+    place: Place,
+    pooling: Pooling,
+    linear: classifiers.Outcome,
+    hidden: classifiers.Outcome | None,
+    read: Labelled,
+    fold: Ints,
+    main: bool,
 ) -> Iterator[Row]:
     """Yield the accuracy with one pooling, and which texts were classified correctly."""
     y, n = read.y.tolist(), len(read.y)
     majority = float(np.bincount(read.y).max() / n)
-    yield ProbePooling(pooling, place, main, float(right.mean()), *share_interval(right, read.units), majority, n)
-    also = [None] * n if by_hidden is None else by_hidden.tolist()
+    yield ProbePooling(pooling, place, main, linear.accuracy, *share_interval(linear.right, read.units), majority, n)
+    predicted = [read.names[code] for code in linear.predicted.tolist()]
+    right, also = linear.right.tolist(), [None] * n if hidden is None else hidden.right.tolist()
     for row, code, unit, out, *by in zip(
-        read.rows, y, read.units.tolist(), fold.tolist(), right.tolist(), also, strict=True
+        read.rows, y, read.units.tolist(), fold.tolist(), right, predicted, also, strict=True
     ):
         yield ProbeText(row, read.names[code], unit, out, pooling, place, *by)
 

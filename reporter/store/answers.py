@@ -217,7 +217,7 @@ class AlikeAnswer(OfStudy, table="alike_answers"):
     n: int = column("texts that both models read", "BIGINT")
 
 
-Kind = Literal["labels", "scores", "partners", "neighbours", "groups", "no labels"]
+Kind = Literal["labels", "scores", "halves", "partners", "neighbours", "groups", "no labels"]
 End = Literal["high", "low"]
 _NORMED = (
     "whether the states come out of a norm: the final norm or projection, or the block's norm in a post-norm model; "
@@ -225,7 +225,7 @@ _NORMED = (
 )
 
 
-_NAMED = "criterion || coalesce(' with pooling ' || pooling, '')"
+_NAMED = "criterion || coalesce(' with pooling ' || pooling, '') || coalesce(', ' || variant, '')"
 
 
 class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
@@ -237,7 +237,8 @@ class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
     )
 
     kind: Kind = column(
-        "how layers are ranked: by 'labels' (a probe), human 'scores' of pairs, 'partners' found, 'neighbours' of the "
+        "how layers are ranked: by 'labels' (a probe), human 'scores' of pairs, 'halves' of texts or 'partners' that "
+        "find each other, 'neighbours' of the "
         "same class, 'groups' of texts, or 'no labels' (a proxy)"
     )
     criterion: str = column("the number, as metric.statistic", key=True)
@@ -256,6 +257,7 @@ class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
     )
     view: str = column("the view that is read")
     pooling: str | None = column("how a text became one vector; NULL if tokens were measured", key=True)
+    variant: str | None = column("treatment of the vectors of pairs: 'raw' or 'centred'; NULL for others", key=True)
     value: float = column("the number")
     ci_low: float | None = column("lower end of the interval of the number")
     ci_high: float | None = column("upper end of the interval")
@@ -274,6 +276,10 @@ class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
         "BIGINT",
     )
     same_token: str | None = column("the token that is read, if it is the same in every text", default=None)
+    balanced: float | None = column(
+        "for labels: mean over classes of the share that is predicted correctly", default=None
+    )
+    macro_f1: float | None = column("for labels: mean over classes of the F1 score", default=None)
     probe: str | None = column(
         "for other criteria than labels: the probe that measures what the choice of this layer costs",
         default=None,

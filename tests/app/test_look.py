@@ -48,7 +48,11 @@ def test_a_model_gets_a_study_a_card_and_a_report(look, monkeypatch):
     for name in ("results/look-decoder-notes/index.html", "look/decoder-notes.yaml", "card.md"):
         assert name in result.stdout and Path(name).is_file()
     card = Path("card.md").read_text("utf-8")
-    assert card.startswith("## Layer card: decoder\n") and all(f"\n| {label} | " in card for label in labels)
+    assert (
+        card.startswith("<!-- checksum ")
+        and "\n## Layer card: decoder\n" in card
+        and all(f"\n| {label} | " in card for label in labels)
+    )
     (found,) = Store(Path("results/results.duckdb")).records(
         "SELECT arg_max(layer, value) FILTER (statistic = 'mean_cosine' AND site <> 'final') AS highest, "
         "max(value) FILTER (metric = 'ranges' AND statistic = 'int8_tensor') AS lost FROM profiles"
@@ -96,8 +100,8 @@ def test_models_of_the_same_name_have_studies_of_their_own_and_read_the_sample_w
     files = [write_study([model], text="notes.txt").path.name for model in ("a/final", "b/final", "a/final")]
     assert files[0] == files[2] != files[1]
     study = write_study(["decoder"]).study
-    assert study.corpora["sample"].sample == "english" and study.pooling == "mean"
-    assert study.sections["probes"]["register"].corpus == "sample"
+    assert study.corpora["sample"].sample == "english" and study.pooling == "auto"
+    assert study.sections["partners"]["halves"].halves == "sample"
 
 
 def test_a_model_is_named_in_any_way(look, monkeypatch):
@@ -136,8 +140,8 @@ def test_a_mistake_is_one_line_and_leaves_nothing(look):
         (["decoder", "--base", "decoder"], "decoder is its own base"),
         (["nameless"], "add --base MODEL"),
         (["decoder", "--card", "no/card.md"], "there is no folder no"),
-        (["decoder", "--card", "empty"], "--card: empty is a folder"),
-        (["broken"], "broken/config.json: it is no JSON object"),
+        (["decoder", "--card", "empty"], "empty is a folder; name a new file"),
+        (["broken"], "broken/config.json: Expecting property name"),
         (["decoder", "--base", "narrow"], "decoder have 32 dimensions, those of the base narrow 16"),
         (["owner/nowhere", "--offline"], "there is no folder owner/nowhere here"),  # of the hub
     ):

@@ -11,7 +11,7 @@ from reporter.core.places import in_backticks, listed, place, places
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.numbers import declared
 from reporter.judge.questions.changed import CHANGED
-from reporter.judge.questions.layer import LABEL_FREE
+from reporter.judge.questions.layer import advices
 from reporter.judge.questions.question import Record, boxes_of, gaps, markdown_cell
 from reporter.judge.questions.sinks import blocks_of
 from reporter.store import Store
@@ -126,7 +126,10 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
             yield label, f"{declared()[name][1].title} is {'; '.join(named)}"
     yield "sinks", _sinks(read(_ANSWERS.format(table="sink_answers") + " ORDER BY number"))
     yield "range", _range(read(_RANGE))
-    yield "vectors", _vectors(read(_ANSWERS.format(table="layer_answers")))
+    advice = dict(advices(read(_ANSWERS.format(table="layer_answers"))))
+    yield from zip(("vectors", "search"), advice.values(), strict=False)
+    if not advice:
+        yield "vectors", f"unknown: {why('partners', 'recall', 'add pairs of texts or labels')}"
     no_loss = why("skip", "loss", "the model has one block" if blocks == 1 else "not measured")
     answers = [row for table in ("block_orders", "block_answers") for row in read(_ANSWERS.format(table=table))]
     yield "blocks", _blocks(answers, read(_TURNS), no_loss)
@@ -179,33 +182,6 @@ def _range(rows: Sequence[Record]) -> str:
         f"the median; at {place(worst['layer'])}, INT8 loses {tensor} of a state's energy with one scale for all "
         f"tokens, and {token} with one scale per token"
     )
-
-
-def _vectors(rows: Sequence[Record]) -> str:
-    best = next((row for row in rows if row["kind"] == "labels" and row["best"]), None)
-    if best is None:
-        guesses = {row["criterion"]: row for row in rows if row["kind"] == "no labels" and row["best"]}
-        named = [
-            f"{place(guesses[name]['layer'])} ({says})" for name, (_, says) in LABEL_FREE.items() if name in guesses
-        ]
-        return f"unknown without labels; label-free proxies choose {listed(named)}" if named else "not measured"
-    usual = next((row for row in rows if row["kind"] == "labels" and row["usual"]), None)
-    text = (
-        f"{place(best['layer'])} with {best['pooling']} pooling: a linear probe of `{best['item']}` reaches accuracy "
-        f"{estimate(best['value'], best['ci_low'], best['ci_high'])}"
-    )
-    if best["chance"] is not None:
-        text += f", chance {short(best['chance'], 2)}"
-    others = [row for row in rows if row["kind"] == "labels" and not row["best"]]
-    ties = [row["layer"] for row in others if row["loss_low"] == 0]
-    if len(ties) == len(others) > 1:
-        text += "; no other layer differs significantly"
-    elif ties:
-        text += f"; {places(ties)} {'does' if len(set(ties)) == 1 else 'do'} not differ significantly"
-    if usual is None or usual is best or not usual["loss_low"]:
-        return text
-    points = f"{short(100 * usual['loss'], 2)} {interval(100 * usual['loss_low'], 100 * usual['loss_high'])} points"
-    return f"{text}; the last hidden state scores {points} less"
 
 
 def _blocks(answers: Sequence[Record], turns: Sequence[Record], no_loss: str) -> str:

@@ -466,8 +466,8 @@ class _Words:
 
 
 AXES = {"raw": None, "centred": 0, "without 1 axis": 1, "without 3 axes": 3}
-_DIGITS = 6  # cosines that agree so far are a tie
-_NEAR = 1e-5  # float32 may swap cosines that are so near
+_DIGITS = 6  # distances of unit vectors that agree so far are a tie
+_NEAR = 1e-5  # float32 may swap distances that are so near
 
 
 def partners(
@@ -495,29 +495,29 @@ def partners(
                 along = np.linalg.svd(y, full_matrices=False)[2][:axes]
                 y = y - y @ along.T @ along
             y = y / np.maximum(np.linalg.norm(y, axis=1, keepdims=True), 1e-30)
-            cosines = y[:n] @ y[n:].T
-            numbers = _searched(cosines) if scores[0] is None else _graded(cosines.diagonal(), np.array(scores))
+            near = -np.array([np.linalg.norm(y[n:] - row, axis=1) for row in y[:n]])
+            numbers = _searched(near) if scores[0] is None else _graded(near.diagonal(), np.array(scores))
             for name, value, slack in numbers:
                 yield Found(name, f"{variant}, pooling {pooling}", place, value, slack)
 
 
-def _graded(cosines: Floats, scores: Floats) -> Iterator[tuple[str, float, float]]:
-    n, near = len(scores), int((np.diff(np.sort(cosines)) < _NEAR).sum())
-    ranks = rankdata(np.round(cosines, _DIGITS)), rankdata(scores)
+def _graded(nearness: Floats, scores: Floats) -> Iterator[tuple[str, float, float]]:
+    n, near = len(scores), int((np.diff(np.sort(nearness)) < _NEAR).sum())
+    ranks = rankdata(np.round(nearness, _DIGITS)), rankdata(scores)
     if np.ptp(ranks[0]):
         yield "spearman", float(np.corrcoef(*ranks)[0, 1]), 12 * near / (n * (n * n - 1))
         yield "spearman_floor", 0.0, 0.0
 
 
-def _searched(cosines: Floats) -> Iterator[tuple[str, float, float]]:
-    n, c = len(cosines), np.round(cosines, _DIGITS)
+def _searched(nearness: Floats) -> Iterator[tuple[str, float, float]]:
+    n, c = len(nearness), np.round(nearness, _DIGITS)
     ranks, mutual, near, chance = [], 0, 0, 0
     for i in range(n):
         others = np.arange(n) != i
         ranks.append(1 + int((c[i, others] >= c[i, i]).sum()))
         mutual += bool((c[i, others] < c[i, i]).all() and (c[others, i] < c[i, i]).all())
-        rivals = np.concatenate([cosines[i, others], cosines[others, i]])
-        near += bool((np.abs(rivals - cosines[i, i]) < _NEAR).any())
+        rivals = np.concatenate([nearness[i, others], nearness[others, i]])
+        near += bool((np.abs(rivals - nearness[i, i]) < _NEAR).any())
         for j in range(n):
             chance += bool((np.delete(c[i], j) < c[i, j]).all() and (np.delete(c[:, j], i) < c[i, j]).all())
     harmonic = float(np.mean([1 / rank for rank in range(1, n + 1)]))

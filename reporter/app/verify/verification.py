@@ -27,6 +27,7 @@ from reporter.core.places import POOLINGS
 from reporter.core.progress import Progress
 from reporter.judge.judging import registration_lines
 from reporter.metrics.analysis import default_pooling
+from reporter.metrics.partners import TextHalves
 from reporter.models.toy.training import prepare
 from reporter.runs.plan import AnalysisCell, MetricCell, or_raise
 from reporter.runs.planner import plan_study
@@ -399,6 +400,10 @@ class _Verifier:
             main = default_pooling(facts["role"]) if cell.pooling == "auto" else cell.pooling
             poolings = POOLINGS if cell.pooling == "auto" else (main,)
             item: Any = cell.item
+            if isinstance(item, TextHalves):
+                halves = stored_numbers(self.store, self.study.study, *side, cell.key.corpus).get("partners", {})
+                self._note_missing("partners", halves, (), "the halves of texts are not drawn again")
+                continue
             again = list(by_model.partners(model, item.pairs, poolings, int(facts["max_tokens"] or sys.maxsize)))
             again += [number._replace(view="words") for number in again if number.view == f"raw, pooling {main}"]
             stored = stored_numbers(self.store, self.study.study, *side, cell.key.corpus).get("partners", {})

@@ -10,8 +10,9 @@ High-Dimensional Abstraction Phase' (dimension). Pairs have an answer of their o
 (:mod:`reporter.judge.questions.concepts`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil, isnan
 from typing import Any
 
@@ -25,10 +26,11 @@ from reporter.geometry.statistics import behind_best
 from reporter.judge.questions.concepts import same_token_warning
 from reporter.judge.questions.probes import unprobed
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
+from reporter.metrics.partners import OWN
 from reporter.store.answers import End, Kind, LayerAnswer
 
-Cell = tuple[str, int, str | None]
-"""Site, layer and pooling."""
+Cell = tuple[str, int, str | None, str | None]
+"""Site, layer, pooling and treatment of the vectors."""
 
 _KINDS: Mapping[str, Kind] = {
     "probes.linear": "labels",
@@ -42,6 +44,7 @@ _KINDS: Mapping[str, Kind] = {
 _USE: Mapping[str, tuple[str, str, str]] = {
     "labels": ("the accuracy of the linear probe", "accuracy", "texts"),
     "scores": ("the correlation of cosines with the scores of", "correlation", "pairs"),
+    "halves": ("the share of texts whose first half finds its second half in", "share found", "texts"),
     "partners": ("the share of texts that find their partner in", "share found", "pairs"),
 }
 LABEL_FREE: Mapping[str, tuple[End, str]] = {
@@ -63,17 +66,21 @@ _PROBED = f"""
 WITH told AS (
   SELECT model, checkpoint, probe, pooling, site, layer, list(text ORDER BY text) AS units,
     list(linear::DOUBLE ORDER BY text) AS told, list(coalesce(unit, text) ORDER BY text) AS clusters,
+    list(label ORDER BY text) AS labels, list(predicted ORDER BY text) AS predicted,
     count(DISTINCT fold) AS folds
   FROM probe_texts WHERE study = $study GROUP BY ALL
 )
 SELECT model, checkpoint, 'probes' AS metric, 'linear' AS statistic, probe AS item, '{_OWN_VIEW}' AS view, site, layer,
-  pooling, main, accuracy AS value, ci_low, ci_high, chance, n, NULL AS same_token, units, told, clusters, folds
+  pooling, NULL AS variant, main, accuracy AS value, ci_low, ci_high, chance, n, NULL AS same_token, units, told,
+  clusters, folds, labels, predicted, NULL AS halves
 FROM probe_poolings LEFT JOIN told USING (model, checkpoint, probe, pooling, site, layer)
 WHERE study = $study AND {_SITES}
 UNION ALL BY NAME SELECT model, checkpoint, 'partners' AS metric, statistic, partner_set AS item, '{_OWN_VIEW}' AS view,
-  site, layer, pooling, main, value, ci_low, ci_high, chance, n, range(n) AS units, parts::DOUBLE[] AS told
-FROM partner_numbers WHERE study = $study AND {_SITES} AND variant = 'raw' AND statistic IN ('spearman', 'recall')
-ORDER BY model, checkpoint, item, main DESC, pooling, layer, site
+  site, layer, pooling, variant, main, value, ci_low, ci_high, chance, n, range(n) AS units, parts::DOUBLE[] AS told,
+  halves
+FROM partner_numbers
+WHERE study = $study AND {_SITES} AND variant IN ('raw', 'centred') AND statistic IN ('spearman', 'recall')
+ORDER BY model, checkpoint, item, main DESC, pooling, variant DESC, layer, site
 """
 _NUMBERS = f"""
 WITH chances AS (
@@ -86,7 +93,7 @@ WITH chances AS (
   FROM groups WHERE study = $study AND control = 'none'
 )
 SELECT model, checkpoint, metric, statistic, corpus AS item, view, site, layer, value, ci_low, ci_high, chance, n,
-  pooling, same_token
+  pooling, NULL AS variant, same_token
 FROM (SELECT *, statistic || '_floor' AS floor FROM layer_metrics WHERE study = $study)
 LEFT JOIN chances USING (model, checkpoint, metric, corpus, view, site, layer, floor)
 LEFT JOIN poolings USING (model, checkpoint, metric, corpus)
@@ -133,8 +140,8 @@ def _answer(read: Read) -> Iterator[Row | Advice]:
             yield from _rows(model, criterion, criteria)
     if not kinds & _USE.keys():
         says = (
-            "only labels or pairs of texts rank layers for a task: add a corpus with labels and "
-            "`probes: {mine: {corpus: NAME}}`, or `partners: {mine: {file: PAIRS.tsv, column: text, partner: other}}`"
+            "only labels or pairs of texts rank layers: add `partners: {mine: {halves: CORPUS}}`, which needs no "
+            "labels, or a corpus with labels and `probes: {mine: {corpus: NAME}}`"
         )
         yield from list(unprobed(read)) or [Advice(says, runs=True)]
 
@@ -146,7 +153,8 @@ def _criteria(rows: Sequence[Record]) -> Iterator[_Criterion]:
     for row in rows:
         name, item = f"{row['metric']}.{row['statistic']}", row["item"]
         if views.setdefault((name, item), row["view"]) == row["view"]:
-            made = _Criterion(_KINDS.get(name, "no labels"), name, item, LABEL_FREE.get(name, ("high", ""))[0])
+            kind: Kind = "halves" if row.get("halves") else _KINDS.get(name, "no labels")
+            made = _Criterion(kind, name, item, LABEL_FREE.get(name, ("high", ""))[0])
             criteria.setdefault((name, item), made).rows[_cell_of(row)] = row
     for criterion in criteria.values():
         if criterion.kind in _USE:
@@ -183,21 +191,21 @@ def _by_text(rows: Sequence[Record]) -> dict[Cell, Record]:
 
 
 def _cell_of(row: Record) -> Cell:
-    return row["site"], row["layer"], row["pooling"]
+    return row["site"], row["layer"], row["pooling"], row["variant"]
 
 
-def _in_order(cell: Cell) -> tuple[int, bool, str]:
-    return cell[1], cell[0] == "final", cell[2] or ""
+def _in_order(cell: Cell) -> tuple[int, bool, str, bool]:
+    return cell[1], cell[0] == "final", cell[2] or "", cell[3] == "centred"
 
 
 def _rows(model: Record, criterion: _Criterion, criteria: Sequence[_Criterion]) -> Iterator[LayerAnswer]:
     judge = next((other for other in criteria if other.kind == "labels"), None)
     last = "final" if model["last_hidden_state"] == "final" else "block"
     for cell in sorted(criterion.rows, key=_in_order):
-        site, layer, _ = cell
+        site, layer, *_ = cell
         at_end = (site, layer) == (last, model["layers"])
         number, judged = criterion.rows[cell], dict[str, Any]()
-        if criterion.kind != "labels" and judge is not None and (same := (site, layer, judge.best[2])) in judge.rows:
+        if criterion.kind != "labels" and judge is not None and (same := (site, layer, *judge.best[2:])) in judge.rows:
             lost = {f"probe_{name}": value for name, value in judge.loss(same).items() if name != "needed"}
             judged = {"probe": judge.item, **lost}
         yield LayerAnswer.of(
@@ -207,11 +215,23 @@ def _rows(model: Record, criterion: _Criterion, criteria: Sequence[_Criterion]) 
             end=criterion.end,
             entry="last_hidden_state" if at_end else None if layer == model["layers"] else f"hidden_states[{layer}]",
             normed={"final": True, "embedding": None}.get(site, model["norm_placement"] == "post"),
-            usual=at_end and number.get("main", True),
+            usual=at_end and number.get("main", True) and number["variant"] != "centred",
             best=cell == criterion.best,
+            **_by_class(number),
             **criterion.loss(cell),
             **judged,
         )
+
+
+def _by_class(row: Record) -> dict[str, float]:
+    """Return what a probe comes to when each class counts alike; empty for other criteria."""
+    if not row.get("labels"):
+        return {}
+    from sklearn.metrics import balanced_accuracy_score, f1_score
+
+    labels, predicted = row["labels"], row["predicted"]
+    macro = f1_score(labels, predicted, labels=sorted(set(labels)), average="macro", zero_division=0)
+    return {"balanced": float(balanced_accuracy_score(labels, predicted)), "macro_f1": float(macro)}
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
@@ -226,7 +246,8 @@ def _by_criterion(rows: Sequence[Record]) -> list[list[Record]]:
         sorted(criterion, key=lambda row: _in_order(_cell_of(row)))
         for criterion in grouped(sorted(rows, key=lambda row: (row["criterion"], row["item"])), "criterion", "item")
     ]
-    return sorted(criteria, key=lambda criterion: [*_KINDS.values(), "no labels"].index(criterion[0]["kind"]))
+    kinds = [*_USE, *_KINDS.values(), "no labels"]
+    return sorted(criteria, key=lambda criterion: kinds.index(criterion[0]["kind"]))
 
 
 def _of_model(criteria: Sequence[Sequence[Record]]) -> Iterator[Box]:
@@ -234,21 +255,29 @@ def _of_model(criteria: Sequence[Sequence[Record]]) -> Iterator[Box]:
     rest = [criterion for criterion in criteria if criterion[0]["kind"] not in _USE]
     for criterion in useful:
         yield _recommended(criterion, useful)
+        yield _every_layer(criterion, useful)
     if rest and (useful or rest[0][0]["kind"] != "no labels"):
         yield _compared(rest)
 
 
+def advices(rows: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    """Yield the advice of each criterion that recommends a layer of one model, by its item, the strongest first."""
+    for criterion in _by_criterion(rows) if rows else ():
+        if criterion[0]["kind"] in _USE:
+            yield criterion[0]["item"], _advice(criterion)[0]
+
+
 def _recommended(rows: Sequence[Record], useful: Sequence[object]) -> Box:
     """Say which layer and pooling a probe or pairs read best, and what is known about the others."""
-    model, item, kind = rows[0]["model"], rows[0]["item"], rows[0]["kind"]
+    kind = rows[0]["kind"]
     says, take = _advice(rows)
     return Box(
-        about=f"{model}, {'probe' if kind == 'labels' else 'pairs'} {item}" if len(useful) > 1 else model,
+        about=_about(rows[0], useful),
         says=says,
-        code=_code(take),
+        code="\n".join(dict.fromkeys([_code(take), *_other_code(rows, take)])),
         **table(
-            grouped(sorted(rows, key=lambda row: (not row["best"], -row["value"])), "pooling"),
-            Column("pooling", lambda rows: rows[0]["pooling"]),
+            grouped(sorted(rows, key=lambda row: (not row["best"], -row["value"])), "pooling", "variant"),
+            Column("pooling", lambda rows: _pooled(rows[0])),
             Column("best layer", lambda rows: _place(rows[0])),
             numeric(_USE[kind][1], lambda rows: _number(rows[0])),
             numeric("points below the best", lambda rows: _below(rows[0])),
@@ -259,6 +288,50 @@ def _recommended(rows: Sequence[Record], useful: Sequence[object]) -> Box:
         ),
         notes=tuple(_notes(rows, take)),
     )
+
+
+def _other_code(rows: Sequence[Record], take: Record) -> Iterator[str]:
+    """Yield for a sentence encoder the line for the other library than that of the advice."""
+    own = next((row for row in rows if row["pooling"] == OWN and row["variant"] == take["variant"]), None)
+    if own is not None:
+        plain = max((row for row in rows if row["pooling"] != OWN), key=lambda row: (row["usual"], row["value"]))
+        yield _code(plain if take["pooling"] == OWN else own)
+
+
+def _every_layer(rows: Sequence[Record], useful: Sequence[object]) -> Box:
+    """Show each layer with each pooling, and for labels what the best pooling comes to if each class counts alike."""
+    best = next(row for row in rows if row["best"])
+    columns = grouped(sorted(rows, key=lambda row: (not row["best"], -row["value"])), "pooling", "variant")
+    by_cell = {_cell_of(row): row for row in rows}
+
+    def cell(of_layer: Record, pooling: Record) -> str:
+        row = by_cell.get((of_layer["site"], of_layer["layer"], pooling["pooling"], pooling["variant"]))
+        return "–" if row is None else estimate(row["value"], row["ci_low"], row["ci_high"])
+
+    def by_class(name: str) -> Callable[[Record], str]:
+        return lambda of_layer: _of_class(by_cell.get((of_layer["site"], of_layer["layer"], *_cell_of(best)[2:])), name)
+
+    shown = [numeric(_pooled(of[0]), partial(cell, pooling=of[0])) for of in columns]
+    if best["kind"] == "labels":
+        shown += [numeric("balanced accuracy", by_class("balanced")), numeric("macro F1", by_class("macro_f1"))]
+    layers = [of[0] for of in grouped(sorted(rows, key=lambda row: _in_order(_cell_of(row))), "site", "layer")]
+    classes = f" Balanced accuracy and macro F1 are those of pooling {_pooled(best)}." * (best["kind"] == "labels")
+    chance = "" if best["chance"] is None else f", chance level {short(best['chance'], 2)}"
+    return Box(
+        about=f"{_about(rows[0], useful)}, every layer",
+        says=f"{capital(_USE[best['kind']][1])} by pooling, with 95 % intervals for each layer alone{chance}.{classes}",
+        **table(layers, Column("layer", lambda row: capital(_place(row))), *shown),
+    )
+
+
+def _of_class(row: Record | None, name: str) -> str:
+    return "–" if row is None or row[name] is None else short(row[name], 2)
+
+
+def _about(row: Record, useful: Sequence[object]) -> str:
+    if len(useful) < 2:
+        return str(row["model"])
+    return f"{row['model']}, {'probe' if row['kind'] == 'labels' else 'pairs'} {row['item']}"
 
 
 def _compared(criteria: Sequence[Sequence[Record]]) -> Box:
@@ -307,6 +380,10 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
     last = next((row for row in rows if row["usual"] and row["loss_low"] is not None), None)
     called, _, units = _USE[best["kind"]]
     name = f"{called} {in_backticks(best['item'])}"
+    own = next((row for row in rows if row["pooling"] == OWN and row["variant"] == "raw"), None)
+    if own is not None and best["loss_low"] is not None:
+        against, kept = _against_own(own, best, last, name, units)
+        return f"{against}{_next_layer(rows, kept)}", kept
     if best["loss_low"] is None:
         return (
             f"{capital(name)} is highest with {_label(best)}: {_number(best)}. There are too few {units} to tell how "
@@ -317,7 +394,7 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
     if last is None:
         return f"{take} {_number(best)}. {_ties(rows)}", best
     if last["best"]:
-        return f"{take} highest there, {_number(best)}. {_ties(rows)}", best
+        return f"{take} highest there, {_number(best)}.{_next_layer(rows, best)} {_ties(rows)}", best
     if last["loss_low"] > 0:
         loses = _points(last["loss"], last["loss_low"], last["loss_high"])
         return f"{take} {_number(best)}. {capital(_label(last))} scores {loses} points less. {_ties(rows)}", best
@@ -325,6 +402,13 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
         return (
             f"Keep {_label(last)}: it scores at most {_points(last['loss_high'])} points less than the best layer and "
             f"pooling. {capital(_label(best))} scores best: {name} is {_number(best)}.",
+            last,
+        )
+    if _cell_of(last)[:2] == _cell_of(best)[:2]:  # another pooling of the same layer
+        gain = f"{_points(last['loss'])} points more (at most {_points(last['loss_high'])})"
+        return (
+            f"Keep {_label(last)}: {name} is {_number(last)}. {capital(_way(best))} scores {gain}, which is not "
+            f"significant with {best['n']:,} {units}.{_next_layer(rows, last)} {_ties(rows)}",
             last,
         )
     if not last["loss"]:
@@ -338,6 +422,35 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
     )
 
 
+def _against_own(own: Record, best: Record, last: Record | None, name: str, units: str) -> tuple[str, Record]:
+    """Compare the best layer and pooling with what a sentence encoder itself returns."""
+    if own["best"] or own["loss_low"] == 0:
+        says = f"Keep what the model itself returns: {name} is {_number(own)}."
+        if not own["best"] and own["loss"] > 0:
+            more = f"{_points(own['loss'])} points more (at most {_points(own['loss_high'])})"
+            says += f" {capital(_label(best))} scores {more}, which is not significant with {best['n']:,} {units}."
+        elif last is not None:
+            less = _points(last["loss"], last["loss_low"], last["loss_high"])
+            sure = "" if last["loss_low"] > 0 else ", which is not significant"
+            scores = f"{less} points less{sure}" if last["loss"] else "the same"
+            says += f" {capital(_label(last))}, without added tokens, scores {scores}."
+        return says, own
+    less = _points(own["loss"], own["loss_low"], own["loss_high"])
+    says = f"Take {_label(best)}: {name} is {_number(best)}. What the model itself returns scores {less} points less."
+    return says, best
+
+
+def _next_layer(rows: Sequence[Record], take: Record) -> str:
+    """Say what the best other layer loses, as a further sentence; nothing if its interval is unknown."""
+    others = [row for row in rows if row["loss_low"] is not None and _cell_of(row)[:2] != _cell_of(take)[:2]]
+    if not others:
+        return ""
+    other = min(others, key=lambda row: row["loss"])
+    less = _points(other["loss"], other["loss_low"], other["loss_high"])
+    sure = "" if other["loss_low"] > 0 else ", which is not significant"
+    return f" The best other layer, {_label(other)}, scores {less} points less{sure}."
+
+
 def _margin() -> float:
     from reporter.metrics.analysis import analyses
 
@@ -349,7 +462,7 @@ def _ties(rows: Sequence[Record]) -> str:
     best = next(row for row in rows if row["best"])
     tested = [row for row in rows if row["loss_low"] is not None and not row["best"]]
     alike = [row for row in tested if row["loss_low"] == 0]
-    both = "layers and poolings" if len({row["pooling"] for row in rows}) > 1 else "layers"
+    both = "layers and poolings" if len({_pooled(row) for row in rows}) > 1 else "layers"
     if not alike:
         return f"All other {both} score significantly less."
     says = f"{len(alike)} of {len(tested)} other {both} do not differ significantly from the best"
@@ -364,7 +477,7 @@ def _not_worse(rows: Sequence[Record]) -> str:
     if rows[0]["loss_low"] is None:
         return "unknown"
     alike = sorted((row for row in rows if row["loss_low"] == 0), key=lambda row: _in_order(_cell_of(row)))
-    return "all layers" if len(alike) == len(rows) else _places(alike) or "none"
+    return "all layers" if len(alike) == len(rows) > 1 else _places(alike) or "none"
 
 
 def _last(rows: Sequence[Record]) -> Record | None:
@@ -417,7 +530,12 @@ def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
     if labels:
         yield "A probe shows that states contain a label, not that the model uses it."
     else:
-        yield "Cosines are those of the vectors as they are; the report has centred vectors as well. A point is 0.01."
+        yield "Vectors are compared by their cosine. Centred vectors lack their common mean. A point is 0.01."
+    if take["kind"] == "halves":
+        yield (
+            "The halves of a text share its topic and its words, so that a search for them needs no labels (the "
+            "inverse cloze task, Lee, Chang & Toutanova 2019). For a task of your own, labels or pairs say more."
+        )
     yield "Another task may have another best layer."
     yield (
         f"Intervals compare layers and poolings on the same {'held-out ' * labels}{units}. They are valid for any "
@@ -430,7 +548,12 @@ def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
         )
 
 
-_POOLING = {"mean": "mean pooling", "first": "first-token pooling", "last": "last-token pooling"}
+_POOLING: Mapping[str, str] = {
+    "mean": "mean pooling",
+    "first": "first-token pooling",
+    "last": "last-token pooling",
+    OWN: "its own pooling",
+}
 _POOLED = {
     "mean": "the mean over the tokens of each text, without tokens that the tokenizer added",
     "first": "the first token of each text",
@@ -439,7 +562,10 @@ _POOLED = {
 
 
 def _code(row: Record) -> str:
+    if row["pooling"] == OWN:
+        return f"vectors = SentenceTransformer(…).encode(texts)  # sentence-transformers{_minus_mean(row)}"
     then = f"\n# then {_POOLED[row['pooling']]}" if row["pooling"] in _POOLED else ""
+    then += _minus_mean(row)
     if row["entry"] is None:
         return (
             f"# hidden_states has no entry for layer {row['layer']} (its last entry is after the final norm): "
@@ -448,6 +574,10 @@ def _code(row: Record) -> str:
     if row["entry"] == "last_hidden_state":
         return f"states = model(**inputs).last_hidden_state{then}"
     return f"states = model(**inputs, output_hidden_states=True).{row['entry']}{then}"
+
+
+def _minus_mean(row: Record) -> str:
+    return "\n# then minus the mean of these vectors over all texts" if row["variant"] == "centred" else ""
 
 
 def _criterion(row: Record) -> str:
@@ -478,7 +608,16 @@ def _place(row: Record) -> str:
 
 
 def _label(row: Record) -> str:
-    return f"{_place(row)} with {_POOLING[row['pooling']]}"
+    return f"{_place(row)} with {_way(row)}"
+
+
+def _way(row: Record) -> str:
+    centred = " of centred vectors" if row["variant"] == "centred" else ""
+    return _POOLING[row["pooling"]] + centred
+
+
+def _pooled(row: Record) -> str:
+    return f"{row['pooling']}, {row['variant']}" if row["variant"] else str(row["pooling"])
 
 
 def _places(rows: Sequence[Record]) -> str:

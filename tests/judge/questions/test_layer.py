@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from reporter.app.look.card import _vectors
-from reporter.judge.questions.layer import LAYER
+from reporter.judge.questions.layer import LAYER, advices
 from reporter.judge.questions.question import answered
 
 MODEL = {"model": "m", "checkpoint": "final"}
@@ -17,7 +16,7 @@ def number(metric, statistic, item, place, value, view="words"):
     of = {"metric": metric, "statistic": statistic, "item": item, "view": view, "site": place[0], "layer": place[1]}
     chance = 0.5 if metric == "probes" else None
     values = {"value": float(value), "ci_low": value - 0.1, "ci_high": value + 0.1, "chance": chance, "n": 300}
-    return MODEL | of | values | {"pooling": None, "same_token": None}
+    return MODEL | of | values | {"pooling": None, "variant": None, "same_token": None}
 
 
 def probed(right, pooling="mean", main=True):
@@ -65,9 +64,9 @@ def test_labels_planted_at_one_layer_are_found_there():
     last = rows[-1]
     assert rows_of(layers(right, clusters=[0, 1, 2] * 100))[-1]["loss_low"] != last["loss_low"]
     assert last["usual"] and last["normed"] and 0.3 < last["loss_low"] < last["loss"] < last["loss_high"] < 0.7
-    (box,) = answer.boxes
+    box, _ = answer.boxes
     assert box.says.startswith("Take layer 2 with mean pooling: the accuracy of the linear probe `mood` is 0.")
-    assert ", chance 0.5;" in _vectors(rows)
+    assert dict(advices(rows)) == {"mood": box.says}
     assert "; chance 0.5)" in box.says and "All other layers score significantly less" in box.says
     assert f"{100 * last['loss']:.1f} (" in box.says
     assert "hidden_states[2]" in box.code and "without tokens that the tokenizer added" in box.code
@@ -79,7 +78,7 @@ def test_the_last_hidden_state_is_not_kept_for_want_of_texts():
     few, many = (layers(told([0.3, 0.3, 0.75, 0.3, 0.3, 0.6], n=n, seed=2)) for n in (40, 4000))
     last = rows_of(few)[-1]
     assert last["loss_low"] == 0 and last["loss"] > 0.05 and last["needed"] > 40
-    (box,) = few.boxes
+    box, _ = few.boxes
     assert "Keep" not in box.says and "hidden_states[2]" in box.code
     assert all(row["loss_high"] <= 1 for row in rows_of(layers(told([0.9, 0.1] * 3, n=6))))
     assert "not significant with 40 texts" in box.says and "a decision needs about" in box.says
@@ -114,7 +113,7 @@ def test_the_planted_layer_and_pooling_are_found(pooling, main):
     assert len(rows) == 3 * len(PLACES)
     assert [(row["layer"], row["pooling"]) for row in rows if row["loss_low"] == 0] == [(3, pooling)]
     assert [row["pooling"] for row in rows if row["usual"]] == [main]
-    (box,) = answer.boxes
+    box, _ = answer.boxes
     words = {"mean": "mean pooling", "last": "last-token pooling", "first": "first-token pooling"}
     assert box.says.startswith(f"Take layer 3 with {words[pooling]}") and "hidden_states[3]" in box.code
     assert {"mean": "the mean over", "last": "last token of each text", "first": "first token"}[pooling] in box.code
@@ -129,15 +128,16 @@ def test_where_there_is_nothing_to_choose_intervals_hold_over_layers_and_pooling
         right = {of: rng.random((200, len(PLACES))) < 0.6 for of in ("mean", "last", "first")}
         false += any(row["loss_low"] > 0 for row in rows_of(layers(right)))
     assert false <= 6
-    (box,) = layers(told([0.6] * 6)).boxes
+    box, _ = layers(told([0.6] * 6)).boxes
     assert "5 of 5 other layers do not differ significantly" in box.says and "Keep" not in box.says
 
 
 def test_each_probe_has_its_own_recommendation_and_numbers_that_do_not_measure_use_have_none():
     other = [row | {"item": "topic"} for row in probed(told([0.3, 0.9, 0.3, 0.3, 0.3, 0.3]))]
     boxes = layers(told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4]), other).boxes
-    assert [box.about for box in boxes] == ["m, probe mood", "m, probe topic"]
-    assert "layer 2" in boxes[0].says and "layer 1" in boxes[1].says
+    names = ["m, probe mood", "m, probe topic"]
+    assert [box.about for box in boxes] == [name + more for name in names for more in ("", ", every layer")]
+    assert "layer 2" in boxes[0].says and "layer 1" in boxes[2].says
     for metric, statistic in (("entropy", "prompt_unit"), ("groups", "silhouette")):
         more = [number(metric, statistic, "(groups)", place, value) for value, place in enumerate(PLACES)]
         more = [row | {"pooling": "last", "same_token": "."} for row in more]
@@ -153,10 +153,10 @@ def test_the_probe_says_what_a_choice_without_labels_loses():
     chosen = next(row for row in rows_of(answer, "no labels") if row["best"])
     assert chosen["site"] == "embedding" and chosen["probe"] == "mood" and chosen["loss_low"] is None
     assert chosen["probe_loss"] == pytest.approx(0.5, abs=0.06) and chosen["probe_loss_low"] > 0.3
-    assert any("weak guides" in note for note in answer.boxes[1].notes)
+    assert any("weak guides" in note for note in answer.boxes[2].notes)
     alone = layers(np.zeros((0, 6)), entropy)
     assert alone.boxes[0].says.startswith("Without labels, layers cannot be ranked") and not alone.boxes[0].code
-    assert len(alone.lacks) == 1 and "add a corpus with labels and `probes:" in alone.lacks[0]
+    assert len(alone.lacks) == 1 and "add `partners: {mine: {halves: CORPUS}}`" in alone.lacks[0]
 
 
 @pytest.mark.parametrize(("statistic", "kind"), [("recall", "partners"), ("spearman", "scores")])
@@ -170,7 +170,69 @@ def test_pairs_recommend_a_layer_and_say_what_the_last_one_costs(statistic, kind
     last, error = rows[-1], x.std(ddof=1) / np.sqrt(len(x))
     assert last["loss"] == pytest.approx(x.mean())
     assert 1.9 * error < x.mean() - last["loss_low"] < 3 * error, "folds widen no interval of pairs"
-    (box,) = answer.boxes
+    box, _ = answer.boxes
     assert box.says.startswith("Take layer 2 with mean pooling: the ") and "`talk` is 0." in box.says
     assert f"{100 * last['loss']:.1f} (" in box.says and "layers 2 and 4" in box.rows[0][-1].replace(", ", " and ")
     assert not any("probe" in note or "texts" in note for note in box.notes)
+
+
+def test_every_layer_is_shown_and_small_classes_count_as_much_as_large_ones():
+    """Of 90 calm and 10 angry texts, layer 3 calls all calm; layer 2 is right about 8 of 10 in each class."""
+    labels = ["calm"] * 90 + ["angry"] * 10
+    eight = [number % 10 < 8 for number in range(100)]
+    right = np.array([[True] * 90 + [False] * 10 if place == ("block", 3) else eight for place in PLACES]).T
+    other = {"calm": "angry", "angry": "calm"}
+    rows = [
+        row
+        | {"labels": labels, "predicted": [x if ok else other[x] for x, ok in zip(labels, row["told"], strict=True)]}
+        for row in probed(right)
+    ]
+    answer = layers(np.zeros((0, 6)), rows)
+    by_layer = {(row["site"], row["layer"]): row for row in rows_of(answer)}
+    assert by_layer["block", 3]["value"] == 0.9 and by_layer["block", 3]["best"]
+    assert by_layer["block", 3]["balanced"] == 0.5 and by_layer["block", 3]["macro_f1"] == pytest.approx(180 / 190 / 2)
+    assert by_layer["block", 2]["balanced"] == pytest.approx(0.8)
+    every = answer.boxes[1]
+    assert [row[0] for row in every.rows][-2:] == ["Layer 4", "The last hidden state"] and len(every.rows) == 6
+    assert every.rows[3][1:] == ("0.9 [0.8, 1.0]", "0.5", "0.47") and every.rows[2][2] == "0.8"
+
+
+def of_halves(shares, seed=0, **keys):
+    rows = probed(told(shares, seed=seed))
+    return [row | {"metric": "partners", "statistic": "recall", "item": "h", "folds": None, "halves": True} | keys
+            for row in rows]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("own", "says"),
+    [
+        (
+            0.9,
+            "Keep what the model itself returns: the share of texts whose first half finds its second half in `h` is",
+        ),
+        (0.2, "Take layer 2 with mean pooling: the share"),
+    ],
+)
+def test_a_sentence_encoder_is_compared_with_what_it_returns_and_both_lines_are_printed(own, says):
+    raw = of_halves([0.2, 0.2, 0.6, 0.2, 0.2, 0.5], variant="raw")
+    centred = of_halves([0.2, 0.2, 0.55, 0.2, 0.2, 0.5], variant="centred", main=False)
+    itself = of_halves([own] * 6, variant="raw", pooling="own", main=False)[-1:]
+    answer = layers(np.zeros((0, 6)), [*raw, *centred, *itself])
+    box, every = answer.boxes
+    assert box.says.startswith(says) and not answer.lacks
+    assert "SentenceTransformer(" in box.code and "model(**inputs" in box.code
+    assert ("hidden_states[2]" in box.code) == (own < 0.5)
+    assert "points less" in box.says and [row["kind"] for row in answer.tables["layer_answers"]] == ["halves"] * 13
+    assert {name for name, _ in every.columns} == {"layer", "mean, raw", "mean, centred", "own, raw"}
+    assert any("inverse cloze task" in note for note in box.notes)
+
+
+def test_the_default_is_kept_where_only_its_pooling_is_not_the_best():
+    raw, centred = ([row | {"variant": kind, "main": kind == "raw"} for row in of_halves(
+        [0.2, 0.2, 0.2, 0.2, 0.2, share])] for kind, share in (("raw", 0.62), ("centred", 0.63)))  # fmt: skip
+    box = layers(np.zeros((0, 6)), [*raw, *centred]).boxes[0]
+    assert box.says.startswith("Keep the last hidden state with mean pooling: ") and box.code.endswith(
+        "tokenizer added"
+    )
+    assert "Mean pooling of centred vectors scores 1." in box.says and "not significant with 300 texts" in box.says
+    assert "The best other layer, " in box.says

@@ -39,7 +39,7 @@ def made_up(monkeypatch):
 
         monkeypatch.setattr("reporter.metrics._items.pooled_by", pooled_by)
         anatomy = SimpleNamespace(max_tokens=None)
-        model = SimpleNamespace(tokenizer=words_are_tokens, anatomy=anatomy, checkpoint=None)
+        model = SimpleNamespace(tokenizer=words_are_tokens, anatomy=anatomy, checkpoint=SimpleNamespace(folder=None))
         return Context(model, Layout(1, 4), "mean", corpora or {}, seed)
 
     return get

@@ -9,9 +9,10 @@ from scipy.stats import spearmanr
 
 from reporter.app.verify import by_model
 from reporter.core.errors import ReporterError
-from reporter.metrics.analysis import analyses
-from reporter.metrics.partners import PartnersFile, WrittenPartners, graded, searched, treated
+from reporter.metrics.analysis import Corpus, analyses
+from reporter.metrics.partners import PartnersFile, TextHalves, WrittenPartners, graded, halves_of, searched, treated
 
+SEARCHED = {"recall", "mrr", "mexa"}
 WORDS = ["cat", "dogs", "mouse", "red", "blue", "old", "town", "birds", "days", "sing", "runs", "of", "the", "in"]
 
 
@@ -67,7 +68,7 @@ def test_an_influence_is_what_the_correlation_loses_without_the_pair():
     x = treated(rng.standard_normal((50, 4)), "raw")
     a, b, scores = x[:25], x[25:], rng.integers(0, 5, 25).astype(float)
     ((_, r, (low, high), chance, parts),) = graded(a, b, scores)
-    cosines = (a * b).sum(axis=1).round(6)
+    cosines = -np.linalg.norm(a - b, axis=1).round(6)
     without = np.array([spearmanr(np.delete(cosines, i), np.delete(scores, i))[0] for i in range(25)])
     assert parts == pytest.approx(r - 24 * (without - without.mean()), abs=1e-9)
     error = np.sqrt(24 / 25 * np.square(without - without.mean()).sum())  # the jackknife
@@ -106,3 +107,77 @@ def test_a_table_that_is_wrong(tmp_path, lines, keys, message):
 def test_a_table_is_cut_to_a_sample(tmp_path):
     found = resolved(tmp_path, GOOD, sample=20)
     assert len(found) == 20 and found[0] == next(pairs(25, seed=1))
+
+
+def test_cosines_in_a_narrow_cone_are_ranked_as_they_are():
+    """Of vectors that share a large mean, cosines differ by less than 1e-6; float32 still holds their distances."""
+    rng = np.random.default_rng(0)
+    cone = (1000 * np.eye(8)[0] + rng.standard_normal((80, 8))).astype(np.float32).astype(np.float64)
+    a, b = (treated(cone, "raw")[half] for half in (slice(40), slice(40, 80)))
+    scores = -np.linalg.norm(a - b, axis=1)
+    ((_, r, *_),) = graded(a, b, scores)
+    assert len(set((a * b).sum(axis=1).round(6))) < 20 and r > 0.999
+    assert np.mean([value for name, value, *_ in searched(a, a + 1e-9) if name == "recall"]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "halves"),
+    [
+        ("one two three four five six seven eight nine", ("one two three four five", "six seven eight nine")),
+        ("  one two three four five six seven eight nine\n", ("one two three four five", "six seven eight nine")),
+        ("x" * 30 + " " + "y" * 15, ("x" * 30, "y" * 15)),
+        ("x" * 60 + " y", ("x" * 31, "x" * 29 + " y")),
+        ("天" * 40, ("天" * 20, "天" * 20)),
+        ("too short to be halved", None),
+        ("x" * 39, None),
+    ],
+)
+def test_a_text_is_cut_at_the_gap_nearest_to_its_middle(text, halves):
+    assert halves_of(text) == halves
+
+
+def corpus_of(texts, clusters=None):
+    return Corpus(Listed(texts, clusters), 64)
+
+
+class Listed(list):
+    """Texts with their clusters, as a corpus has them."""
+
+    def __init__(self, texts, clusters):
+        super().__init__(texts)
+        self.clusters = None if clusters is None else np.array(clusters)
+
+
+def long_texts(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, 16)) + f" {number} end" for number in range(n)]
+
+
+def test_halves_are_found_in_every_model_with_as_many_pairs_as_texts_allow(of_family, computed):
+    texts = [*long_texts(30), "short", "short, too", long_texts(30)[0]]
+    context = of_family("bert", {"c": corpus_of(texts)})
+    _, tables = computed("partners", TextHalves(halves="c"), context)
+    rows = tables["partner_numbers"]
+    assert {(row.n, row.halves) for row in rows} == {(30, True)} and {row.statistic for row in rows} == SEARCHED
+    assert context.warnings == ["2 of 32 texts have fewer than 40 characters and were not halved"]
+    assert all((row.parts is None) == row.variant.startswith("without") for row in rows)
+    pairs = [halves_of(text) for text in texts[:30]]
+    _, again = computed("partners", WrittenPartners(pairs=tuple((a, b, None) for a, b in pairs)), context)
+    values = [
+        {(row.statistic, row.variant, row.pooling, row.place): row.value for row in found}
+        for found in (rows, again["partner_numbers"])
+    ]
+    assert values[0] == pytest.approx(values[1])
+
+
+def test_of_a_cluster_one_text_is_halved_and_too_few_texts_are_an_error(of_family, computed):
+    texts = long_texts(60)
+    context = of_family(
+        "bert", {"c": corpus_of(texts, np.arange(60) // 2), "few": corpus_of([*texts[:19], *["x"] * 9])}
+    )
+    _, tables = computed("partners", TextHalves(halves="c"), context)
+    assert {row.n for row in tables["partner_numbers"]} == {30}
+    _, tables = computed("partners", TextHalves(halves="c", sample=20), context)
+    assert {row.n for row in tables["partner_numbers"]} == {20}
+    with pytest.raises(ReporterError, match="only 19 different texts of corpus 'few' can be halved, and 20 are needed"):
+        list(analyses()["partners"].compute(TextHalves(halves="few"), context))
