@@ -64,9 +64,8 @@ def test_a_study_measures_what_its_plugin_defines():
     assert 'id="figure-mine.' in results.report.with_name("layers.html").read_text("utf-8")
     assert CliRunner().invoke(app, ["validate", "studies/s.yaml"]).exit_code == 0
     forget_plugins()
-    Path("studies/mine.py").rename("mine.py")  # by its id, relative paths start from the current folder
-    stored = find_study("plugged", Path("results")).study
-    assert [choice.name for choice in stored.metrics] == ["mine"] and "long" in stored.claims
+    named = find_study("studies/s.yaml", Path("results")).study
+    assert [choice.name for choice in named.metrics] == ["mine"] and "long" in named.claims
 
 
 def test_an_edited_plugin_is_computed_again_and_is_known_to_its_study_alone():
