@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, ValidationError
 
 from reporter.app.results import Tables
+from reporter.core.arrays import as_json
 from reporter.core.errors import UsageError
 from reporter.core.progress import Progress
 from reporter.forward.inputs import Pass
@@ -111,25 +113,28 @@ def measure(
         the numbers, as DataFrames.
 
     Raises:
-        UsageError: the shapes do not fit, or there is no such metric or option.
-        ReporterError: a state is not finite.
+        UsageError: the shapes do not fit, a state is not finite or masked, or there is no such metric or option.
+        ReporterError: a state is too large.
     """
     definitions = catalogue()
     try:
         context = Offer({name: metric.options for name, metric in definitions.items()})
-        request = {"metrics": metrics, "view": view, "seed": seed}
-        plain = {key: x.tolist() if isinstance(x, np.ndarray | np.generic) else x for key, x in request.items()}
-        choice = _MeasureOptions.model_validate(plain, context=context)
+        request = as_json({"metrics": metrics, "view": view, "seed": seed}, "metrics, view and seed")
+        choice = _MeasureOptions.model_validate(json.loads(request), context=context)
     except ValidationError as error:
         raise UsageError("\n".join(f"{show_location(c.location)}: {c.message}" for c in complaints_of(error))) from None
     if not choice.metrics:
         raise UsageError("metrics: 'none' measures nothing; name at least one metric")
     given = States.of(states, texts, tokens, special, final, role)
-    for layer, x in enumerate(given.layers):
+    layers = [(f"layer {layer}", x) for layer, x in enumerate(given.layers)]
+    for name, x in layers if given.final is None else [*layers, ("final", given.final)]:
+        finite = x.isfinite().all(dim=1)
+        if not finite.all():
+            token = int(finite.int().argmin())
+            raise UsageError(f"the states of {name} are not finite, first at token {token}; remove these tokens")
+    for name, x in layers:
         if 0 < max(x.amax(), -x.amin()) < _SMALLEST:
-            raise UsageError(
-                f"the states of layer {layer} are too small for float32; multiply all states by a constant"
-            )
+            raise UsageError(f"the states of {name} are too small for float32; multiply all states by a constant")
     if given.text[-1] > _SPARSE * len(given.text):
         given = replace(given, text=np.unique(given.text, return_inverse=True)[1])
     model = SavedStates(given)

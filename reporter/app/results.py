@@ -64,10 +64,10 @@ def _text(value: Any, name: str) -> str:
     raise UsageError(f"{name} must be text, got {show(value)}")
 
 
-def _texts(value: Any, name: str) -> list[str]:
+def _texts(value: Any, name: str, each: str) -> list[str]:
     if not isinstance(value, Sequence) or isinstance(value, bytes):
         raise UsageError(f"{name} must be a list of names, got {show(value)}")
-    return [_text(text, f"a name in {name}") for text in ([value] if isinstance(value, str) else value)]
+    return [_text(text, each) for text in ([value] if isinstance(value, str) else value)]
 
 
 _UNFINISHED = "its last run did not finish; run the study again to resume"
@@ -107,7 +107,7 @@ class Results(Tables):
 
     def __init__(self, folder: Path, ids: Sequence[str]) -> None:
         self.folder = _path(folder, "folder")
-        self._ids = _texts(ids, "ids")
+        self._ids = _texts(ids, "ids", "the id of a study")
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -254,7 +254,7 @@ def run(
         ReporterError: results cannot be written.
     """
     folder = _path(out, "out")
-    names = _texts(only, "only")
+    names = _texts(only, "only", "a name in only")
     file = study_of(study)
 
     from reporter.core.progress import Progress

@@ -2,7 +2,8 @@
 
 The functions here take states x of shape (n, d), one state to a row: a NumPy array or a torch tensor, in any precision
 and on any device. They are computed in float64 and return a float (an array where they say so). What cannot be computed
-is a ``ValueError`` that says why. Metrics of the same names call the same code::
+is a ``ValueError`` that says why, which is also a :class:`reporter.UsageError`. Numbers may have any size: states
+are scaled by a power of two where their squares would not fit. Metrics of the same names call the same code::
 
     import numpy as np
     from reporter import geometry
@@ -18,13 +19,25 @@ reads on nothing).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reporter.geometry import spectra
-from reporter.geometry.arrays import Floats, Ints, states
+from reporter.geometry.arrays import (
+    ArgumentError,
+    Floats,
+    Ints,
+    all_equal,
+    chosen,
+    scaled,
+    share,
+    states,
+    unscaled,
+    whole,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,8 +79,7 @@ def twonn(x: States, discard: float = 0.1) -> float:
     Raises:
         ValueError: for fewer than 10 distinct states, and where first and second neighbours are equally far.
     """
-    if not 0 <= discard <= 0.9:
-        raise ValueError(f"discard must be a share from 0 to 0.9, got {discard:g}")
+    discard = share(discard, "discard", 0.9)
     return spectra.twonn_of(_first_ratios(x, discard), discard)
 
 
@@ -97,13 +109,14 @@ def gride(x: States, scale: int = 1) -> float:
         ValueError: for another scale, for no more than 2n distinct states or fewer than 10, and where both neighbours
             are equally far from every state.
     """
-    if scale not in spectra.SCALES:
-        raise ValueError(f"scale must be one of {', '.join(map(str, spectra.SCALES))}, got {scale}")
+    scale = chosen(scale, "scale", spectra.SCALES)
     logs, column = _log_ratios(x), spectra.SCALES.index(scale)
     if logs.shape[1] <= column:
-        raise ValueError(f"scale {scale} needs more than {2 * scale} distinct states, got {len(logs)}")
+        raise ArgumentError(f"scale {scale} needs more than {2 * scale} distinct states in x, got {len(logs)}")
     if logs[:, column].mean() < spectra.EQUALLY_FAR:
-        raise ValueError(f"neighbours {scale} and {2 * scale} are equally far from every state; use another scale")
+        raise ArgumentError(
+            f"neighbours {scale} and {2 * scale} are equally far from every state of x; use another scale"
+        )
     return spectra.gride_of(logs[:, column], scale)
 
 
@@ -118,8 +131,11 @@ def eigenvalues(x: States) -> Floats:
     Raises:
         ValueError: where all states are equal.
     """
-    centred, _ = _spectra(x)
-    return centred
+    found = _spectra(x)
+    spectrum = unscaled(found.centred, 2 * found.exponent, "the eigenvalues")
+    if spectrum[-1] < np.finfo(np.float64).tiny:
+        raise ArgumentError("the eigenvalues of x are too small for float64; multiply x by a constant")
+    return spectrum
 
 
 def top_variance_share(x: States) -> float:
@@ -131,7 +147,7 @@ def top_variance_share(x: States) -> float:
     Raises:
         ValueError: where all states are equal.
     """
-    return spectra.top_share_of(eigenvalues(x))
+    return spectra.top_share_of(_spectra(x).centred)
 
 
 def isoscore(x: States) -> float:
@@ -143,10 +159,10 @@ def isoscore(x: States) -> float:
     Raises:
         ValueError: where all states are equal, or have one dimension.
     """
-    spectrum = eigenvalues(x)
-    if x.shape[1] < 2:
-        raise ValueError("IsoScore needs states of two dimensions or more")
-    return spectra.isoscore_of(spectrum, x.shape[1])
+    found = _spectra(x)
+    if found.d < 2:
+        raise ArgumentError("IsoScore needs states of two dimensions or more, but x has one column")
+    return spectra.isoscore_of(found.centred, found.d)
 
 
 def participation_ratio(x: States) -> float:
@@ -158,7 +174,7 @@ def participation_ratio(x: States) -> float:
     Raises:
         ValueError: where all states are equal.
     """
-    return max(1.0, spectra.participation_ratio_of(eigenvalues(x)))
+    return max(1.0, spectra.participation_ratio_of(_spectra(x).centred))
 
 
 def effective_rank(x: States) -> float:
@@ -170,7 +186,7 @@ def effective_rank(x: States) -> float:
     Raises:
         ValueError: where all states are equal.
     """
-    return max(1.0, spectra.effective_rank_of(eigenvalues(x)))
+    return max(1.0, spectra.effective_rank_of(_spectra(x).centred))
 
 
 def effective_rank_singular(x: States) -> float:
@@ -184,7 +200,7 @@ def effective_rank_singular(x: States) -> float:
     Raises:
         ValueError: where all states are equal.
     """
-    spectrum = eigenvalues(x)
+    spectrum = _spectra(x).centred
     return spectra.rank_of_roots(spectrum, float(spectrum.sum()))
 
 
@@ -199,8 +215,8 @@ def rankme(x: States) -> float:
     Raises:
         ValueError: where all states are equal.
     """
-    centred, uncentred = _spectra(x)
-    return spectra.rank_of_roots(uncentred, float(centred.sum()))
+    found = _spectra(x)
+    return spectra.rank_of_roots(found.uncentred, float(found.centred.sum()))
 
 
 def stable_rank(x: States) -> float:
@@ -212,7 +228,7 @@ def stable_rank(x: States) -> float:
     Raises:
         ValueError: where all states are equal.
     """
-    return max(1.0, spectra.stable_rank_of(eigenvalues(x)))
+    return max(1.0, spectra.stable_rank_of(_spectra(x).centred))
 
 
 def decay(x: States) -> float:
@@ -224,10 +240,10 @@ def decay(x: States) -> float:
     Raises:
         ValueError: where all states are equal, and for fewer than three eigenvalues to fit.
     """
-    spectrum = eigenvalues(x)
-    alpha = spectra.decay_of(spectrum, spectra.upper_half(spectrum, min(x.shape[1], len(x) - 1)))
+    found = _spectra(x)
+    alpha = spectra.decay_of(found.centred, spectra.upper_half(found.centred, min(found.d, found.n - 1)))
     if alpha is None:
-        raise ValueError("decay needs at least three eigenvalues to fit")
+        raise ArgumentError("decay needs at least three eigenvalues to fit; x has too few rows or dimensions that vary")
     return alpha
 
 
@@ -242,11 +258,11 @@ def mean_cosine(x: States) -> float:
     Raises:
         ValueError: for fewer than two states that are not zero.
     """
-    vectors = states(x)
+    vectors, _ = scaled(states(x), by_row=True)
     norms = vectors.norm(dim=1)
     units = vectors[norms > 0] / norms[norms > 0, None]
     if len(units) < 2:
-        raise ValueError("mean_cosine needs at least two states that are not zero")
+        raise ArgumentError("mean_cosine needs at least two states of x that are not zero")
     return spectra.mean_cosine_of(units.sum(dim=0).cpu().numpy(), len(units))
 
 
@@ -265,14 +281,13 @@ def matrix_entropy(x: States, form: str = "centred") -> float:
     """
     from reporter.geometry.entropy import FEWEST, FORMS, entropies_of
 
-    if form not in FORMS:
-        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
-    vectors = states(x, FEWEST)
+    form = chosen(form, "form", FORMS)
+    vectors, _ = scaled(states(x, FEWEST))
     entropy = entropies_of(vectors, [np.arange(len(vectors))], [np.ones((1, len(vectors)), dtype=bool)])[
         0, 0, FORMS.index(form)
     ].item()
     if np.isnan(entropy):
-        raise ValueError("all states are equal")
+        raise all_equal(vectors)
     return float(entropy)
 
 
@@ -292,12 +307,12 @@ def cka(x: States, y: States) -> float:
     """
     from reporter.geometry import similarity
 
-    a, b = _same_rows(x, y, 4)
-    gram_x, gram_y = (similarity.gram(side)[None] for side in (a, b))
-    for name, gram in (("x", gram_x), ("y", gram_y)):
+    sides = [scaled(side)[0] for side in _same_rows(x, y, 4)]
+    gram_x, gram_y = (similarity.gram(side)[None] for side in sides)
+    for name, side, gram in (("x", sides[0], gram_x), ("y", sides[1], gram_y)):
         if not gram.any():
-            raise ValueError(f"all rows of {name}, or all but one, are equal")
-    every = [slice(0, len(a))]
+            raise _no_gram(side, name)
+    every = [slice(0, len(sides[0]))]
     own_x, own_y = similarity.own_hsic(gram_x, every), similarity.own_hsic(gram_y, every)
     return float(similarity.cka_of(similarity.hsic(gram_x, gram_y, every), own_x, own_y)[0, 0, 0])
 
@@ -315,13 +330,12 @@ def mutual_knn(x: States, y: States, k: int = 10) -> float:
     """
     from reporter.geometry import similarity
 
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
-    sides = _same_rows(x, y, k + 1)
+    k = whole(k, "k")
+    sides = [scaled(side, by_row=True)[0] for side in _same_rows(x, y, k + 1)]
     for name, side in zip("xy", sides, strict=True):
-        norms = side.norm(dim=1)
-        if norms.min() <= 1e-6 * norms.max():
-            raise ValueError(f"row {int(norms.argmin())} of {name} is zero and has no cosine; remove it")
+        zero = (side == 0).all(dim=1)
+        if zero.any():
+            raise ArgumentError(f"row {int(zero.int().argmax())} of {name} is zero and has no cosine; remove it")
     a, b = (similarity.by_cosine(side, k)[None] for side in sides)
     return float(similarity.overlaps(a, b, [slice(0, a.shape[1])])[0, 0, 0])
 
@@ -338,12 +352,12 @@ def nearest_neighbours(x: States, k: int = 1) -> tuple[Floats, Ints]:
     Raises:
         ValueError: for no more rows than neighbours.
     """
-    from reporter.geometry.neighbours import nearest
+    from reporter.geometry.neighbours import nearest_of_any
 
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
-    near = nearest(states(x, fewest=k + 1), k, listed=k)
-    return near.distances.cpu().numpy(), near.places.cpu().numpy()
+    k = whole(k, "k")
+    vectors, exponent = scaled(states(x, fewest=k + 1))
+    near = nearest_of_any(vectors, k)
+    return unscaled(near.distances.cpu().numpy(), exponent, "the distances"), near.places.cpu().numpy()
 
 
 def principal_components(x: States, most: int = 2) -> Floats:
@@ -360,34 +374,45 @@ def principal_components(x: States, most: int = 2) -> Floats:
     """
     from reporter.geometry.components import components
 
-    return components(states(x).cpu().numpy(), most).coordinates
+    most = whole(most, "most")
+    vectors, exponent = scaled(states(x))
+    return unscaled(components(vectors.cpu().numpy(), most).coordinates, exponent, "the coordinates")
 
 
 def _log_ratios(x: States, scales: int = len(spectra.SCALES)) -> Floats:
     from reporter.geometry.ratios import log_ratios
 
-    logs = log_ratios(states(x), scales)
+    logs = log_ratios(scaled(states(x))[0], scales)
     if len(logs) < spectra.FEWEST:
-        raise ValueError(
-            f"the dimension needs at least {spectra.FEWEST} distinct states with neighbours, got {len(logs)}"
-        )
+        got = len(logs) or "fewer than 3"
+        raise ArgumentError(f"the dimension needs at least {spectra.FEWEST} distinct states in x, got {got}")
     return logs
 
 
 def _first_ratios(x: States, discard: float) -> Floats:
     logs = _log_ratios(x, scales=1)[:, 0]
     if logs[spectra.kept_of(len(logs), discard) - 1] < spectra.EQUALLY_FAR:
-        raise ValueError(
-            "the first and second neighbours are equally far from these states, so the dimension is undefined"
+        raise ArgumentError(
+            "the first and second neighbours are equally far from the states of x, so the dimension is undefined"
         )
     return logs
 
 
-def _spectra(x: States) -> tuple[Floats, Floats]:
-    """Return the eigenvalues of the covariance that are not zero, and of E xxᵀ, each largest first."""
+@dataclass(frozen=True)
+class _Spectra:
+    """The eigenvalues of the covariance that are not zero, and of E xxᵀ, of scaled states, each largest first."""
+
+    centred: Floats
+    uncentred: Floats
+    exponent: int
+    n: int
+    d: int
+
+
+def _spectra(x: States) -> _Spectra:
     import torch
 
-    vectors = states(x)
+    vectors, exponent = scaled(states(x))
     n = len(vectors)
     centred = vectors - vectors.mean(dim=0)
 
@@ -397,13 +422,25 @@ def _spectra(x: States) -> tuple[Floats, Floats]:
         return spectrum
 
     if not float(centred.square().sum()) > spectra.EQUAL * float(vectors.square().sum()):
-        raise ValueError("all states are equal")
+        raise all_equal(vectors)
     spectrum = squared_singular(centred)[: n - 1]
-    return spectrum[spectrum > spectra.ZERO * spectrum.sum()], squared_singular(vectors)
+    nonzero = spectrum[spectrum > spectra.ZERO * spectrum.sum()]
+    return _Spectra(nonzero, squared_singular(vectors), exponent, *vectors.shape)
+
+
+def _no_gram(x: Tensor, name: str) -> ArgumentError:
+    """Return the error that no two rows have anything in common but what :func:`all_equal` says, or for a lone row."""
+    centred = x - x.mean(dim=0)
+    if not float(centred.square().sum()) > spectra.EQUAL * float(x.square().sum()):
+        return all_equal(x, name)
+    row = int((x - x.median(dim=0).values).square().sum(dim=1).argmax())
+    return ArgumentError(
+        f"all rows of {name} but row {row} are equal, at least next to the size of row {row}; remove row {row}"
+    )
 
 
 def _same_rows(x: States, y: States, fewest: int) -> tuple[Tensor, Tensor]:
     a, b = (states(side, fewest, name) for name, side in zip("xy", (x, y), strict=True))
     if len(a) != len(b):
-        raise ValueError(f"x has {len(a)} rows, but y has {len(b)}; pass states of the same rows")
+        raise ArgumentError(f"x has {len(a)} rows, but y has {len(b)}; pass states of the same rows")
     return a, b

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reporter.geometry.arrays import TINY, Floats, Ints, wide
+from reporter.geometry.arrays import TINY, ArgumentError, Floats, Ints, wide
 from reporter.geometry.pairs import UNIT32, UNIT64, Rows, measured, roundings, smallest
 
 Nearness = Literal["cosine", "distance"]
@@ -46,17 +46,54 @@ class Neighbours:
         distances: to the k nearest and to the further ones that were asked for, in float64, shape (m, k + further).
         places: which rows are the nearest, nearest first, shape (m, listed).
         listed: their distances: exact for the first few, beyond them as float32 has them, shape (m, listed).
+        doubtful: rows whose candidates float64 products could have missed, shape (r,).
     """
 
     rows: Tensor
     distances: Tensor
     places: Tensor
     listed: Tensor
+    doubtful: Tensor
 
 
 def nearest(x: Tensor | NDArray[np.floating], k: int, further: Sequence[int] = (), listed: int = 0) -> Neighbours:
     """Return the nearest other rows of each row and their Euclidean distances: :func:`nearest_within`, of all rows."""
     return nearest_within(x, [None], k, further, listed)[0]
+
+
+_VANISHING = 2.0**-500  # a distance below it has a square without a float64 value
+
+
+def nearest_of_any(x: Tensor, k: int, further: Sequence[int] = ()) -> Neighbours:
+    """Return what :func:`nearest` does with k listed neighbours, of rows whose sizes differ by any factor.
+
+    A row far from all others leaves products of the others to rounding. What these leave open is decided by the
+    differences of all rows.
+
+    Args:
+        x: in float64, scaled, (n, d).
+
+    Raises:
+        ArgumentError: if rows differ by so little that the square of their distance vanishes.
+    """
+    near = nearest(x, k, further, listed=k)
+    rows = near.doubtful[near.distances[near.doubtful, k - 1] > 0]
+    ranks = [rank for rank in (*range(1, k + 1), *further) if rank < len(x)]
+    for block in _blocks(rows):
+        far = torch.cdist(x[block], x, compute_mode="donot_use_mm_for_euclid_dist")
+        far.scatter_(1, block[:, None], torch.inf)
+        values, places = smallest(far, max(ranks))
+        near.distances[block] = values[:, [rank - 1 for rank in ranks]]
+        near.places[block] = places[:, :k]
+    for rank in range(k):
+        rows = (near.distances[:, rank] < _VANISHING).nonzero()[:, 0]
+        apart = (x[rows] != x[near.places[rows, rank]]).any(dim=1)
+        if apart.any():
+            raise ArgumentError(
+                f"row {int(rows[apart][0])} of x differs from another row by too little next to the largest number of "
+                "x; remove the rows that are far from all others, or round x"
+            )
+    return near
 
 
 def nearest_within(
@@ -178,7 +215,8 @@ class _Group:
             torch.cat([far[:, candidates_wanted - 1 : candidates_wanted], far[:, self._at]], dim=1).double()
             + own_square
         )
-        tolerance = _ROUNDINGS * torch.finfo(d2.dtype).eps * (own_square + 4 * torch.maximum(own_square, last))
+        kind = torch.finfo(d2.dtype)
+        tolerance = _ROUNDINGS * kind.eps * (own_square + 4 * torch.maximum(own_square, last)) + kind.tiny
         doubtful = (tolerance > _FAR * last)[:, 1:].any(dim=1)
         if candidates_wanted < len(self.rows) - 1:
             doubtful |= squared[:, self._k - 1] > (last - tolerance)[:, 0]
@@ -206,7 +244,8 @@ class _Group:
             most = min(max(self._wanted, *(self._at + 1).tolist(), 0) + _SPARE, len(x) - 1)
             squared = _squares_of_differences(self._exact, rows, self.rows[smallest(d2, most)[1]]).sort(dim=1).values
             self._distances[group_rows] = torch.cat([squared[:, : self._k], squared[:, self._at]], dim=1)
-        return Neighbours(self.rows, self._distances.sqrt_(), self._places, self._of_listed.sqrt_())
+        distances, listed = self._distances.sqrt_(), self._of_listed.sqrt_()
+        return Neighbours(self.rows, distances, self._places, listed, self.rows[self.doubtful[self.rows]])
 
 
 class _Exact:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.neighbours import Neighbours, nearest_within
+from reporter.geometry.neighbours import Neighbours, nearest_of_any, nearest_within
 from reporter.geometry.spectra import EQUALLY_FAR, FEWEST, NAMES, PUBLISHED, RANKS, SCALES, kept_of
 
 _MOVED = 16  # from this scale on half-samples are read at another one
@@ -161,11 +161,14 @@ def log_ratios(x: Tensor, scales: int = len(SCALES)) -> Floats:
     # Equal rows have equal sums, nearly always: where some have, they are dropped before the search, not after it.
     if (x.sum(dim=1).sort().values.diff() == 0).any():
         x = x[_distinct(x)]
-    every = torch.arange(len(x), device=x.device)
-    (near,) = neighbours(x, [every], 0, scales)
+    if len(x) < 3:
+        return np.zeros((0, 0))
+    near = nearest_of_any(x, 2, RANKS[2 : scales + 1])
     if (near.distances[:, 0] == 0).any():
         x = x[_distinct(x)]
-        (near,) = neighbours(x, [every[: len(x)]], 0, scales)
+        if len(x) < 3:
+            return np.zeros((0, 0))
+        near = nearest_of_any(x, 2, RANKS[2 : scales + 1])
     return _logs(near.distances)
 
 
@@ -186,7 +189,7 @@ def neighbours(
     return [next(searched) if len(rows) >= 3 else none for rows in groups]
 
 
-_NOTHING = ((0, torch.int64), ((0, 1), torch.float64), ((0, 0), torch.int64), ((0, 0), torch.float64))
+_NOTHING = ((0, torch.int64), ((0, 1), torch.float64), ((0, 0), torch.int64), ((0, 0), torch.float64), (0, torch.int64))
 
 
 def most_likely(logs: Tensor, count: Tensor, total: Tensor, scales: Tensor) -> Tensor:

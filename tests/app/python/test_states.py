@@ -90,7 +90,14 @@ def test_a_mistake_is_said():
         ({"states": [x]}, "at least two layers"),
         ({"states": [x, np.zeros((8, 3))]}, "layer 1 has the shape"),
         ({"states": np.zeros((2, 9, 3), dtype=int)}, "of floats, got int64"),
-        ({"states": np.full((2, 9, 3), np.nan)}, "not finite"),
+        ({"states": np.full((2, 9, 3), np.nan)}, "layer 0 are not finite, first at token 0"),
+        ({"final": np.diag([1.0] * 8 + [np.inf])}, "final are not finite, first at token 8"),
+        ({"states": np.ma.array(np.ones((2, 9, 3)), mask=np.eye(9)[:, :3] * np.ones((2, 1, 1)))}, "masked values"),
+        ({"states": [np.ones((9, 3)), np.ma.masked_all((9, 3))]}, "masked values"),
+        ({"states": [torch.ones(9, 3), torch.ones(9, 3, device="meta")]}, "layer 1 is a meta tensor"),
+        ({"states": torch.nested.nested_tensor([torch.ones(9, 3)] * 2, layout=torch.jagged)}, "a nested tensor"),
+        ({"states": (x for x in np.ones((2, 9, 3)))}, "got generator"),
+        ({"texts": np.ma.array(np.arange(9), mask=np.arange(9) == 4)}, "texts has masked values"),
         ({"states": np.full((2, 9, 3), 1e17)}, "too large"),
         ({"states": np.full((2, 9, 3), 1e-17)}, "too small"),
         ({"states": np.full((2, 9, 3), "a")}, "must hold floats"),
@@ -99,8 +106,14 @@ def test_a_mistake_is_said():
         ({"texts": [[0], [1, 2]]}, "texts is not an array"),
         ({"tokens": np.full(9, -1)}, "not be negative"),
         ({"role": "both"}, "'encoder' or 'decoder'"),
+        ({"role": np.array(["encoder", "decoder"])}, "'encoder' or 'decoder'"),
+        ({"role": 10**5000}, "a number beyond float64"),
         ({"metrics": ["anisotropi"]}, "did you mean 'anisotropy'"),
         ({"metrics": [{"anisotropy": {"sampl": 64}}]}, "did you mean 'sample'"),
+        ({"metrics": [{"anisotropy": {"sample": np.float32(64)}}]}, "sample: expected a whole number"),
+        ({"metrics": [{"anisotropy": {"sample": {64}}}]}, "may hold only text, numbers, lists and mappings: not set"),
+        ({"metrics": [{1: None}]}, "unknown metric '1'"),
+        ({"metrics": (name for name in ["anisotropy"])}, "not generator"),
         ({"metrics": "none"}, "measures nothing"),
         ({"view": "all words"}, "view: expected"),
         ({"seed": 2**32}, "less than 4294967296"),
@@ -119,6 +132,38 @@ def test_any_array_of_the_same_numbers_measures_the_same(recwarn):
     assert all(reporter.measure(form, **asked).layer_metrics.equals(first) for form in forms)
     assert len(reporter.measure(whole.to(torch.float8_e4m3fn), **asked).layer_metrics) == len(first)
     assert not recwarn.list
+
+
+def test_numbers_of_numpy_are_options_like_those_of_python():
+    x, counts = np.random.default_rng(0).standard_normal((2, 40, 4)), (np.int64(64), np.array(64), 64)
+    one, two, three = (reporter.measure(x, [{"anisotropy": {"sample": count}}]).layer_metrics for count in counts)
+    assert one.equals(two) and two.equals(three)
+    corpus = {"generate": "grammar", "texts": np.uint16(40), "words": np.array([5, 12])}
+    metrics = [{"anisotropy": {"sample": np.int64(64)}}]
+    file = reporter.validate({"study": "numpy", "models": {"m": MODEL}, "corpora": {"c": corpus}, "metrics": metrics})
+    assert file.study.metrics[0].options.sample == 64 and file.study.corpora["c"].words == (5, 12)
+
+
+@pytest.mark.parametrize("wrong", [3, None, True, 10**5000, ["a", 3], b"a", np.array([1, 2]), object()], ids=type)
+def test_other_calls_refuse_wrong_types(wrong, tmp_path):
+    x, given = np.ones((2, 4, 3)), ([0, 0, 1, 1],)
+    for call in (
+        lambda: reporter.run(wrong),
+        lambda: reporter.run({"study": "s"}, only=wrong),
+        lambda: reporter.run({"study": "s"}, wrong),
+        lambda: reporter.validate(wrong),
+        lambda: reporter.open(wrong),
+        lambda: reporter.Results(tmp_path, wrong),
+        lambda: reporter.Results(wrong, ["s"]),
+        lambda: reporter.Results(tmp_path, ["s"]).sql(wrong),
+        lambda: reporter.Results(tmp_path, ["s"]).table(wrong),
+        lambda: reporter.Results(tmp_path, ["s"]).table("claims", wrong),
+        lambda: reporter.save_states(wrong, x, *given, role="encoder"),
+        lambda: reporter.save_states(tmp_path / "x", x, *given, role="encoder", names=[3] if wrong is None else wrong),
+        lambda: reporter.save_states(tmp_path / "x", x, *given, role=wrong),
+    ):
+        with pytest.raises(reporter.UsageError):
+            call()
 
 
 def test_ids_of_a_database_and_names_are_texts_and_tokens_and_extreme_states_have_every_number():
