@@ -99,6 +99,7 @@ class MetricRow:
         low: lower end of its 95 % interval.
         high: upper end.
         by_definition: whether the statistic's definition fixes the value.
+        n: tokens, pairs or texts behind it.
     """
 
     model: str
@@ -114,6 +115,7 @@ class MetricRow:
     low: float | None
     high: float | None
     by_definition: bool = False
+    n: int = 0
 
 
 class Numbers:
@@ -256,7 +258,7 @@ class Numbers:
         """Return all numbers of a statistic under a view, by model, checkpoint, corpus and layer."""
         records = self._records(
             "SELECT model, checkpoint, l.step, is_last, l.role, corpus, site, layer, depth, value, ci_low, ci_high, "
-            f"NOT ({FREE}) AS by_definition "
+            f"NOT ({FREE}) AS by_definition, n "
             "FROM layer_metrics AS l JOIN models USING (study, model, checkpoint) WHERE study = $study "
             "AND metric = $metric AND statistic = $statistic AND view = $view "
             "ORDER BY model, position, corpus, layer NULLS FIRST, site",

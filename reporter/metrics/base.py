@@ -167,6 +167,8 @@ class Statistic:
         noise: name of the chance level in charts and sentences; it may be above every number.
         within_role: whether an encoder's number and a decoder's are of different things, so that nothing compares them.
         of_two: whether only two models have it; a number inside one model says nothing.
+        rarest: of a mean over tokens that a few rare ones can decide, how large one token can be that these texts lack.
+            Claims allow for it above the interval.
     """
 
     name: str
@@ -191,6 +193,7 @@ class Statistic:
     of_two: bool = False
     short: str = ""
     noise: str = "random vectors"
+    rarest: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "main", self.main or bool(self.plainly))

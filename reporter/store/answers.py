@@ -214,6 +214,8 @@ class AlikeAnswer(OfStudy, table="alike_answers"):
     ci_high: float | None = column(HIGH)
     p: float = column("p-value against permuted texts, corrected for all pairs of layers")
     pairs: int = column("pairs of layers that were searched")
+    p_searched: float = column("p, also corrected for all comparisons of the study (Benjamini & Hochberg)")
+    searched: int = column("comparisons of the study: pairs of models, corpora, statistics")
     n: int = column("texts that both models read", "BIGINT")
 
 

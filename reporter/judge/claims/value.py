@@ -21,6 +21,7 @@ from pydantic import Field, model_validator
 
 from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError
+from reporter.core.numbers import short
 from reporter.core.places import place
 from reporter.geometry.intervals import below, freedom, quantile, text_errors
 from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, layer_sql, left_out
@@ -253,6 +254,19 @@ def _over_texts(
     return Bounded(value, value - down, value + up, notes, freedom(texts))
 
 
+_UNSEEN = 3.0
+"""Tokens of a kind that n tokens lack are at most this share over n, with 95 % confidence (the rule of three)."""
+
+
+def _with_unseen(number: Bounded, rarest: float, tokens: int, name: str) -> Bounded:
+    """Return a mean over tokens whose upper end allows for tokens of a kind that the texts lack."""
+    if number.high is None:
+        return number
+    more = _UNSEEN * rarest / max(tokens, 1)
+    note = f"the upper end of {name} allows for tokens that these texts lack: +{short(more, 2)}"
+    return replace(number, high=number.high + more, notes=(*number.notes, note))
+
+
 def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
     """Return notes about numbers that depend on the size of the corpus; refuse to compare corpora of unequal size."""
     source = claim.value
@@ -350,6 +364,8 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     notes = tuple(by_definition(source.metric, layer, model, suffix) for _, layer, suffix in ends if layer == row.layer)
     number = _over_texts(row, numbers.texts_of(source.metric, corpus), numbers.bounds(source.metric), notes)
     statistic = numbers.statistic(source.metric)
+    if statistic is not None and statistic.rarest is not None:
+        number = _with_unseen(number, statistic.rarest, row.n, source.metric)
     has_interval = statistic is not None and statistic.interval and not source.metric.endswith("_floor")
     if has_interval and not number.known and not row.by_definition:
         return replace(number, unsure=f"{where} has no interval over these texts")

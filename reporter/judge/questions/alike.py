@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from reporter.core.numbers import estimate, p_value, short
+from reporter.core.numbers import counted, estimate, p_value, short
 from reporter.core.table import VIEWS, Row
 from reporter.geometry.statistics import LEVEL
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
@@ -23,7 +23,12 @@ def _rows(read: Read) -> Iterator[Row | Advice]:
     known = read(_PAIRS)
     if not known:
         yield Advice("no two models were compared: add `layer_pairs` to `metrics` of a study of two models or more")
-    yield from (AlikeAnswer.of(row) for row in known)
+        return
+    from scipy.stats import false_discovery_control
+
+    corrected = false_discovery_control([row["p"] for row in known]).tolist()
+    for row, p in zip(known, corrected, strict=True):
+        yield AlikeAnswer.of(row, p_searched=p, searched=len(known))
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
@@ -35,11 +40,13 @@ def _box(rows: Sequence[Record]) -> Box:
     a, b = first["model_a"], first["model_b"]
     layers = f"Layer {first['layer_a']} of {a} and layer {first['layer_b']} of {b}"
     similarity = estimate(first["calibrated"], first["ci_low"], first["ci_high"])
-    chance = "Chance does not explain this similarity" if first["p"] <= LEVEL else "Chance may explain this similarity"
+    is_sure = first["p_searched"] <= LEVEL
+    chance = f"Chance {'does not explain' if is_sure else 'may explain'} this similarity"
     return Box(
         about=f"{a} and {b} on {first['corpus']}",
         says=f"{layers} are the most similar: calibrated similarity {similarity} (0: chance, 1: same). "
-        f"{chance}: p {p_value(first['p'])}, corrected for {first['pairs']:,} pairs of layers.",
+        f"{chance}: p {p_value(first['p_searched'])}, corrected for {first['pairs']:,} pairs of layers and for "
+        f"{counted(first['searched'], 'comparison')} of models, texts and statistics (false discovery rate).",
         **table(
             rows,
             Column("similarity", lambda row: MEANINGS[row["statistic"]]),
@@ -47,7 +54,8 @@ def _box(rows: Sequence[Record]) -> Box:
             numeric("calibrated", lambda row: estimate(row["calibrated"], row["ci_low"], row["ci_high"])),
             numeric("raw", lambda row: short(row["value"])),
             numeric("threshold of chance", lambda row: short(row["threshold"])),
-            numeric("p", lambda row: p_value(row["p"])),
+            numeric("p, corrected for layers", lambda row: p_value(row["p"])),
+            numeric("and for all comparisons", lambda row: p_value(row["p_searched"])),
         ),
         notes=("Two models with random weights are alike too, since both read the same words.",),
     )

@@ -14,7 +14,7 @@ from reporter.spec import load_study
 from reporter.store import Store
 
 STATISTICS = {f"{metric.name}.{one.name}": one for metric in catalogue().values() for one in metric.statistics}
-METRICS = "[convergence, anisotropy, intrinsic_dimension, variance]"
+METRICS = "[convergence, anisotropy, intrinsic_dimension, variance{}]"
 
 
 class World:
@@ -96,14 +96,15 @@ class World:
         cell = {**key, "fingerprint": "f", "status": "done"}
         self._unwritten[tuple(key.values())] = cell, {"token_types": self._types}
 
-    def study(self, claims, *, models="bert, gpt2", corpora="wiki", more="", bases=None):
+    def study(self, claims, *, models="bert, gpt2", corpora="wiki", more="", bases=None, metrics=""):
         """Return a study with these claims, one a line: ``name: what it claims``; ``bases`` are those of its models."""
         texts = "\n".join(f"  {name.strip()}: {{texts: [a]}}" for name in corpora.split(","))
         based = {name: f", base: {base}" for name, base in (bases or {}).items()}
         names = [name.strip() for name in models.split(",")]
         given = ", ".join(f"{name}: {{path: {name}{based.get(name, '')}}}" for name in names)
         lines = "".join(f"  {name}: {{says: It is so., {body}}}\n" for name, _, body in _parsed(claims))
-        text = f"study: s\nmodels: {{{given}}}\ncorpora:\n{texts}\nmetrics: {METRICS}\n{more}\nclaims:\n{lines}"
+        measured = METRICS.format(metrics)
+        text = f"study: s\nmodels: {{{given}}}\ncorpora:\n{texts}\nmetrics: {measured}\n{more}\nclaims:\n{lines}"
         path = self.folder / "study.yaml"
         path.write_text(text, "utf-8")
         # A peak at a fixed end is refused when a study is read; here is tested what the test itself does about it.

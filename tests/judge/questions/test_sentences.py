@@ -1,5 +1,8 @@
 """Answers of one sentence: how deep a model works, how alike two models are, and which tokens are sinks."""
 
+from itertools import combinations
+
+import numpy as np
 import pytest
 
 from reporter.judge.questions.alike import ALIKE
@@ -39,6 +42,22 @@ def test_the_most_similar_layers_are_named_with_interval_and_corrected_p(p, verd
     assert box.about == "enc and dec on wiki" and verdict in box.says
     assert "Layer 2 of enc and layer 11 of dec" in box.says and "0.69 [0.56, 0.79]" in box.says and "217" in box.says
     assert [cells[2] for cells in box.rows] == ["0.69 [0.56, 0.79]"] * 2
+
+
+def test_of_many_unrelated_models_none_is_alike_and_of_related_ones_all_are():
+    """Twelve models: permuted texts alone give about one p in twenty below 0.05, and the search finds the least."""
+    numbers = {"value": 0.8, "threshold": 0.35, "calibrated": 0.69, "ci_low": 0.56, "ci_high": 0.79, "pairs": 217}
+    for related in (False, True):
+        rng = np.random.default_rng(1)
+        rows = [
+            PAIR | numbers | {"model_a": a, "model_b": b, "statistic": name}
+            | {"p": 1 / 201 if related else (1 + rng.integers(201)) / 201}
+            for a, b in combinations("abcdefghijkl", 2) for name in ("cka", "knn")
+        ]  # fmt: skip
+        assert min(row["p"] for row in rows) < 0.05
+        boxes = answered(ALIKE, "s", lambda sql, rows=rows: rows).boxes
+        assert len(boxes) == 66 and all(("does not explain" in box.says) == related for box in boxes)
+        assert "132 comparisons" in boxes[0].says
 
 
 def sink(token, texts, positions=(0, 0), own=True, dimension=7):
