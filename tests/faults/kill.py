@@ -117,8 +117,6 @@ def one(
     """
     number, place = chosen
     out = home / f"out{number}"
-    if number:
-        shutil.copytree(home / "first" / "assets", out / "assets")
     killed, _ = run(study, out, lambda: watch(out, place, None))
     # the report is written where it was what was killed, and now and then
     whole = number == 0 or known[place - 1].startswith("report ")
@@ -137,7 +135,6 @@ def main(how_many: int) -> int:
     bad = 0
     with scratch() as home:
         study = write_study(home)
-        # The pages' script is the same for all and takes seconds to join: kills in it are one of many.
         code, said = run(study, home / "first", lambda: watch(home / "first", None, home / "moments.json"))
         assert code == 0, said
         known = json.loads((home / "moments.json").read_text())
