@@ -187,6 +187,9 @@ class Checkpoint:
         return None if self.path is None else self.path / (self.subfolder or "")
 
 
+UNLEARNED = "training did not get past token frequencies"
+"""How the warning begins about a model whose profile means nothing; the first page says it first."""
+
 # Null baseline: the same architecture and tokenizer with random weights.
 
 

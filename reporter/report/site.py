@@ -77,6 +77,7 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
         "cited": cite(contents, contents.every),
         "sinks": contents.sinks,
         "missing": lacks,
+        "unlearned": queries.unlearned(contents.models),
         "models": models,
         "warnings": warnings,
         "warned": {name for _, names in warnings for name in names},

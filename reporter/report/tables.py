@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Read, filled
 from reporter.core.numbers import short, whole
-from reporter.core.places import ranges
+from reporter.core.places import listed, ranges
+from reporter.models.checkpoint import UNLEARNED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,6 +141,18 @@ def warnings(models: Sequence[ModelRow], cells: Sequence[Row] = ()) -> list[tupl
         names, rows = zip(*models_warned, strict=True)
         joined.append((_joined(words, rows), list(names)))
     return joined + [(text, [model.name]) for model in models for text in model.same_weights]
+
+
+def unlearned(models: Sequence[Row]) -> str:
+    """Return a sentence on the models that learned nothing, which comes before every other; empty without any."""
+    trained = [row for row in models if not row.get("baseline") and row.get("is_last")]
+    names = [str(row["model"]) for row in trained if UNLEARNED in str(row.get("warning") or "")]
+    if not names:
+        return ""
+    says = f"{listed(names)} did not learn more"
+    if len(names) == len(trained) > 1:
+        says = f"None of the {len(names)} models learned more"
+    return f"{says} than token frequencies. Their numbers say nothing about trained models."
 
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")

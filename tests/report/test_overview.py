@@ -16,7 +16,7 @@ from reporter.report.contents import read_contents
 from reporter.report.overview import read_overview
 from reporter.report.sentences import MOST_WORDS
 from reporter.report.sides import Number
-from reporter.report.tables import ModelRow, warnings
+from reporter.report.tables import ModelRow, unlearned, warnings
 from reporter.runs.whole import _interval, write_over_models
 from reporter.store import Store
 
@@ -229,3 +229,22 @@ def test_the_same_warning_is_told_once():
     cells = [{"model": "a", "warning": "unknown tokens\nread in windows"}]
     found = warnings([ModelRow("a", {"warning": "unknown tokens"}, [])], cells)
     assert found == [("unknown tokens", ["a"]), ("read in windows", ["a"])]
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ((), ""),
+        (("a",), "a did not learn more than token frequencies."),
+        (("a", "b"), "a and b did not learn more than token frequencies."),
+        (("a", "b", "c"), "None of the 3 models learned more than token frequencies."),
+    ],
+)
+def test_models_that_learned_nothing_are_said_before_everything(names, says):
+    warning = "training did not get past token frequencies: the loss is 4.40, and token frequencies alone give 4.48"
+    rows = [{"model": name, "is_last": True, "warning": warning if name in names else ""} for name in "abc"]
+    rows += [
+        {"model": "c", "is_last": False, "warning": warning},
+        {"model": "n", "is_last": True, "baseline": "shuffle"},
+    ]
+    assert unlearned(rows).startswith(says) and bool(unlearned(rows)) == bool(says)

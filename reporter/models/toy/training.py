@@ -23,7 +23,7 @@ from reporter.core.errors import ReporterError, failing_as
 from reporter.core.files import found_intact, held, is_damaged, read_note, set_aside, write_checksums, write_note
 from reporter.core.progress import Progress
 from reporter.core.threads import raise_if_cancelled, single, spread
-from reporter.models.checkpoint import FINAL, Checkpoint, quiet
+from reporter.models.checkpoint import FINAL, UNLEARNED, Checkpoint, quiet
 from reporter.models.model_folder import fingerprint, tokenizer_files
 from reporter.spec.recipes import Recipe, Tuning
 from reporter.texts.texts import Texts
@@ -249,7 +249,7 @@ def with_record(checkpoint: Checkpoint, record: Record | None) -> Checkpoint:
     entropy, unknown, warnings = record["unigram_entropy"], record.get("unknown_share", 0.0), []
     if recipe is not None and checkpoint.step == recipe.steps > 0 and loss > PLATEAU * entropy:
         warnings.append(
-            f"training did not get past token frequencies: the loss is {loss:.2f}, and token frequencies alone give "
+            f"{UNLEARNED}: the loss is {loss:.2f}, and token frequencies alone give "
             f"{entropy:.2f}. Raise `steps`, or add texts"
         )
     if unknown > UNKNOWN:
