@@ -31,7 +31,8 @@ from reporter.charts.formulas import as_html, as_plain, folded
 from reporter.charts.models import correlation_rows
 from reporter.charts.picture import VEGA_LITE
 from reporter.charts.styles import THEMES
-from reporter.core.files import link_or_copy
+from reporter.core.errors import ReporterError
+from reporter.core.files import link_or_copy, user_cache
 from reporter.core.imports import build
 from reporter.core.numbers import p_value, seconds, short, whole
 from reporter.core.places import token_set
@@ -50,13 +51,15 @@ def folder() -> Path:
 
 @cache
 def kept() -> Path | None:
-    """Return a folder that outlives a run, where Python keeps bytecode; None where nothing can be written."""
+    """Return a folder that outlives a run: where Python keeps bytecode, or the user's cache; None if neither works."""
     place = folder() / "__pycache__"
-    try:
+    with suppress(OSError):
         place.mkdir(exist_ok=True)
-    except OSError:
-        return None
-    return place if os.access(place, os.W_OK) else None
+        if os.access(place, os.W_OK):
+            return place
+    with suppress(ReporterError):
+        return user_cache()
+    return None
 
 
 def environment(templates: Mapping[str, str] | None = None) -> Environment:

@@ -3,7 +3,6 @@
 import hashlib
 import inspect
 import io
-import os
 import posixpath
 import re
 import shutil
@@ -17,6 +16,7 @@ from typing import Any
 
 from reporter import __version__
 from reporter.core.errors import ReporterError
+from reporter.core.files import user_cache
 from reporter.core.imports import optional
 from reporter.core.outputs import is_written, replacing
 
@@ -56,11 +56,11 @@ def site(tell: Callable[[str], None] = lambda text: None) -> Path:
         tell: is called with a line before pages are made, which takes a while.
 
     Raises:
-        ReporterError: it has to be made, and Sphinx is not there.
+        ReporterError: it has to be made, and Sphinx is not there, or the user's cache cannot be written.
     """
     if SHIPPED.is_dir():
         return SHIPPED / "index.html"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reporter" / "docs"
+    cache = user_cache() / "docs"
     folder = cache / _state()
     if not (folder / "index.html").is_file():
         tell("making the pages, about half a minute; the next call is instant")
