@@ -362,7 +362,8 @@ def _guessed(models: Sequence[Sequence[Sequence[Record]]]) -> Box:
     best = [next(row for row in criterion if row["best"]) for criteria in models for criterion in criteria]
     return Box(
         about=together(row["model"] for row in best),
-        says="No labels, pairs or halves of texts rank layers here. Label-free proxies from the literature would choose:",
+        says="No labels, pairs or halves of texts rank layers here. Label-free proxies from the literature would "
+        "choose:",
         **table(
             best,
             Column("model", lambda row: row["model"]),
