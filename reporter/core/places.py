@@ -68,6 +68,12 @@ def ranges(numbers: Iterable[int], *, commas: bool = False) -> str:
     return ", ".join(names) if commas else listed(names)
 
 
+def numbers_of(text: str) -> list[int]:
+    """Return the whole numbers that :func:`ranges` wrote with commas, such as ``3, 7–9``; none of an empty text."""
+    runs = [[int(end) for end in run.split("–")] for run in text.split(", ") if run]
+    return [number for run in runs for number in range(run[0], run[-1] + 1)]
+
+
 def listed(names: Iterable[str]) -> str:
     """Write names one after another: ``a``, ``a and b``, ``a, b and c``."""
     names = list(names)

@@ -68,6 +68,20 @@ def student_interval(values: Floats) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
+def sign_after(tests: int, value: float, low: float, high: float, df: float = np.inf) -> int:
+    """Return 1 or −1 where a number differs from 0 significantly after Bonferroni's correction, else 0.
+
+    Args:
+        tests: how many numbers were tested.
+        value: the number.
+        low: lower end of its 95 % interval.
+        high: upper end of this interval.
+        df: degrees of freedom of the interval.
+    """
+    reach = quantile(1 - 0.025 / tests, df) / quantile(0.975, df)
+    return int(value - reach * (value - low) > 0) - int(value + reach * (high - value) < 0)
+
+
 def widening(texts: int) -> float:
     """Return how many normal quantiles of replicates over texts a 95 % interval reaches from their middle.
 

@@ -17,8 +17,8 @@ from reporter.core.errors import ReporterError
 from reporter.core.places import ranges
 from reporter.core.table import Comparable, OfModel, column, of_cell
 from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.intervals import Error, interval, percentile_interval, simultaneous_intervals
-from reporter.geometry.statistics import behind_best, kendall, spearman
+from reporter.geometry.intervals import percentile_interval, simultaneous_intervals
+from reporter.geometry.statistics import behind_best, fisher_interval, kendall, spearman
 from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analysis
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     Look = Callable[[TokenBatch, list[Tensor]], None]
 
 _NO_INTERVAL = "no interval: a jackknife over texts covers 72 % in a model of 4 blocks, and is too wide with 30 blocks"
+FEWEST_BLOCKS = 10
+"""From so many blocks on a rank correlation over blocks has an interval."""
+_FEW_BLOCKS = f"no interval: the model has fewer than {FEWEST_BLOCKS} blocks"
 PROPOSALS = 3  # sets that angle and influence propose for each number of blocks
 
 
@@ -100,7 +103,8 @@ STATISTICS = (
             f"{proxy} against measured loss",
             f"Spearman's correlation over blocks of skip.change and {measure}. Chance level: 0, for unrelated orders.",
             ("hinostroza2026relevance",),
-            interval="95 % CI from 1,000 resamplings of the texts: Fisher's z ± Student's t times their deviation.",
+            interval=f"95 % CI over blocks, of {FEWEST_BLOCKS} blocks or more (Fisher's z). The variance is "
+            "(1 + ρ²/2)/(L − 3), of Bonett & Wright 2000, with blocks taken as independent.",
             trap=trap,
         )
         for proxy, measure, trap in (
@@ -229,7 +233,7 @@ class Proposal:
         (Reference("corpus", "corpora"),),
     ),
     cost="about L/2 passes through L blocks and L through the head, and at most four per number of blocks above one",
-    version=4,
+    version=5,
     tables=(SkippedBlocks, RepeatedBlocks),
     charts=(REPEATS,),
 )
@@ -355,9 +359,9 @@ def _of_blocks(losses: _Sums, cosines: _Sums, angles: _Sums, context: Context) -
         return
     for name, proxy, sign in (("rank_influence", cosines, -1), ("rank_angle", angles, 1)):
         value = float(spearman(changes, sign * proxy.means()))
-        replicates = spearman(drawn, sign * proxy.replicates(context.seed))
-        error = Error(float(np.nanstd(replicates)) * (texts / (texts - 1)) ** 0.5, texts - 1) if gaps else None
-        yield Value(name, None, value, layers, *interval(value, error, "fisher", (-1.0, 1.0)))
+        low, high = fisher_interval(value, layers, "spearman") if layers >= FEWEST_BLOCKS else (None, None)
+        why = _FEW_BLOCKS if layers < FEWEST_BLOCKS else "no interval: the orders are equal or opposite"
+        yield Value(name, None, value, layers, low, high, reason=why if low is None else "")
     yield Value("stability", None, float(np.nanmean(kendall(drawn, changes))), texts, reason=_NO_INTERVAL)
 
 

@@ -24,7 +24,7 @@ from reporter.charts.chart import Read, filled
 from reporter.charts.styles import DECODER, ENCODER, MEANS, ModelStyle
 from reporter.core.numbers import estimate
 from reporter.core.table import FREE, LAST_CHECKPOINT
-from reporter.geometry.intervals import quantile, student_interval
+from reporter.geometry.intervals import sign_after, student_interval
 from reporter.judge.points import FEWEST_MODELS, Array
 from reporter.judge.questions.subjects import share_of_range
 from reporter.report.compared import PAIR
@@ -84,8 +84,7 @@ class Number:
 
     def differs(self, tests: int) -> bool:
         """Tell whether its interval excludes 0 after the correction for so many tests."""
-        reach = quantile(1 - 0.025 / tests, self.df) / quantile(0.975, self.df)
-        return self.value - reach * (self.value - self.low) > 0 or self.value + reach * (self.high - self.value) < 0
+        return sign_after(tests, self.value, self.low, self.high, self.df) != 0
 
 
 @dataclass(frozen=True)

@@ -35,22 +35,35 @@ class BlockAnswer(OfLastCheckpoint, table="block_answers"):
 
 
 class BlockOrder(OfLastCheckpoint, table="block_orders"):
-    """The block whose removal raises the loss least, what the least influential block costs, and how sure this is."""
+    """The block without which the loss changes least, the one without which it is lowest, and what influence costs."""
 
-    compared = (Comparable(("change",), "item", of="'the cheapest block'", interval=True),)
+    compared = (
+        Comparable(("change",), "item", of="'the block that changes the loss least'", interval=True),
+        Comparable(("best_change",), "item", of="'the cheapest block'", interval=("best_low", "best_high")),
+    )
 
     item: str = column("name of the trial in the study", key=True)
-    block: int = column("the block whose removal raises the loss least, from 1")
+    block: int = column("the block whose removal changes the loss least, up or down, from 1")
     change: float = column("loss without this block minus loss of the whole model, in nats")
     ci_low: float | None = column("lower end of the 95 % interval, paired over texts")
     ci_high: float | None = column("upper end of the interval")
-    ties: str | None = column("other blocks that do not differ significantly from it, as 3, 7–9; NULL for few texts")
+    best: int = column("the cheapest block: the loss without it is the lowest")
+    best_change: float = column("loss without the cheapest block minus loss of the whole model, in nats")
+    best_low: float | None = column("lower end of its 95 % interval, paired over texts")
+    best_high: float | None = column("upper end of the interval")
+    lowers: str = column(
+        "blocks whose removal lowers the loss significantly, by 0.01 nats or more, as 3, 7–9; corrected for all blocks"
+    )
+    raises: str = column("blocks whose removal raises the loss significantly, by 0.01 nats or more, corrected likewise")
+    ties: str | None = column(
+        "other blocks that do not differ significantly from the cheapest one, as 3, 7–9; NULL for few texts"
+    )
     proxy: int = column("the block with the least influence")
     proxy_excess: float = column("skip.excess of that block: what it costs more, in nats")
     proxy_low: float | None = column("lower end of its 95 % interval, for all blocks at once")
     proxy_high: float | None = column("upper end of the interval")
     rank: float | None = column("skip.rank_influence; NULL for fewer than three blocks")
-    rank_low: float | None = column("lower end of its 95 % interval")
+    rank_low: float | None = column("lower end of its 95 % interval over blocks; NULL for fewer than ten blocks")
     rank_high: float | None = column("upper end of the interval")
     stability: float | None = column("skip.stability; NULL for fewer than three blocks")
     other: str | None = column(

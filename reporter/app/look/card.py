@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reporter.core.numbers import counted, estimate, interval, short, signed
+from reporter.core.numbers import counted, estimate, short
 from reporter.core.places import in_backticks, listed, place, places
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.numbers import declared
+from reporter.judge.questions.blocks import removals
 from reporter.judge.questions.changed import CHANGED
 from reporter.judge.questions.layer import advices
 from reporter.judge.questions.question import Record, boxes_of, gaps, markdown_cell
@@ -131,8 +132,8 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
     if not advice:
         yield "vectors", f"unknown: {why('partners', 'recall', 'add pairs of texts or labels')}"
     no_loss = why("skip", "loss", "the model has one block" if blocks == 1 else "not measured")
-    answers = [row for table in ("block_orders", "block_answers") for row in read(_ANSWERS.format(table=table))]
-    yield "blocks", _blocks(answers, read(_TURNS), no_loss)
+    answers, orders = (read(_ANSWERS.format(table=table)) for table in ("block_answers", "block_orders"))
+    yield "blocks", _blocks(answers, orders, read(_TURNS), no_loss)
     if model["base"]:
         tables = {name: read(_ANSWERS.format(table=name)) for name in ("change_answers", "changed_numbers")}
         says = [box.says for box in boxes_of(CHANGED, tables)]
@@ -184,12 +185,9 @@ def _range(rows: Sequence[Record]) -> str:
     )
 
 
-def _blocks(answers: Sequence[Record], turns: Sequence[Record], no_loss: str) -> str:
-    single = next((row for row in answers if row.get("many", 1) == 1), None)
-    if single is not None:
-        change = f"{signed(single['change'])} {interval(single['ci_low'], single['ci_high'])}".strip()
-        block = single.get("block") or single["blocks"]
-        return f"without block {block} the loss changes by {change} nats, the least of the blocks tried"
+def _blocks(answers: Sequence[Record], orders: Sequence[Record], turns: Sequence[Record], no_loss: str) -> str:
+    if answers:
+        return " ".join(removals(answers, next(iter(orders), None)))
     if not turns:
         return "not measured"
     least = listed(str(row["layer"] + 1) for row in turns)

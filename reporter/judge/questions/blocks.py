@@ -1,12 +1,14 @@
 """Which blocks of a model can be removed: measured losses without them, and what proxies would have chosen."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import exp
 
 import numpy as np
 
 from reporter.core.numbers import interval, short, signed
-from reporter.core.places import ranges
+from reporter.core.places import numbers_of, ranges
 from reporter.core.table import Row
+from reporter.geometry.intervals import freedom, sign_after
 from reporter.geometry.statistics import kendall
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
 from reporter.store.answers import BlockAnswer, BlockOrder
@@ -28,14 +30,14 @@ WHERE s.study = $study AND m.baseline IS NULL AND m.is_last
 ORDER BY s.model, s.item, s.many, s.proposal
 """
 _NUMBERS = """
-SELECT model, checkpoint, corpus AS item, statistic, layer, value, ci_low, ci_high
+SELECT model, checkpoint, corpus AS item, statistic, layer, value, ci_low, ci_high, n
 FROM layer_metrics JOIN models USING (study, model, checkpoint)
 WHERE study = $study AND metric = 'skip' AND value IS NOT NULL AND baseline IS NULL AND is_last
 ORDER BY model, item, layer
 """
 
 NEGLIGIBLE = 0.01
-"""A rise of the loss in nats that no one would keep a block for."""
+"""A change of the loss in nats that is too small to matter: no one would keep a block for such a rise."""
 
 
 def _block_rows(read: Read) -> Iterator[Row | Advice]:
@@ -65,7 +67,13 @@ def _orders(trials: Sequence[Sequence[Record]]) -> Iterator[BlockOrder]:
         if not len(mine):
             continue
         numbers = {(row["statistic"], row["layer"]): row for row in rows}
-        cheapest = numbers["change", int(mine.argmin())]
+        changes = [numbers["change", layer] for layer in range(len(mine))]
+        steadiest, best = changes[int(np.abs(mine).argmin())], changes[int(mine.argmin())]
+        rank, stability = (numbers.get((name, None), {}) for name in ("rank_influence", "stability"))
+        signs = [_sign(row, len(mine), stability.get("n")) for row in changes]
+        lowers, raises = (
+            ranges((block for block, sign in enumerate(signs, 1) if sign == wanted), commas=True) for wanted in (-1, 1)
+        )
         least = min((row for row in rows if row["statistic"] == "influence"), key=lambda row: row["value"])
         proxy = numbers["excess", least["layer"]]
         taus = {
@@ -75,11 +83,16 @@ def _orders(trials: Sequence[Sequence[Record]]) -> Iterator[BlockOrder]:
         }
         other_item = min(taus, key=lambda item: taus[item], default=None)
         ties = [row["layer"] + 1 for row in rows if row["statistic"] == "excess" and row["ci_low"] == 0 < row["value"]]
-        rank, stability = (numbers.get((name, None), {}) for name in ("rank_influence", "stability"))
         yield BlockOrder.of(
-            cheapest,
-            block=cheapest["layer"] + 1,
-            change=cheapest["value"],
+            steadiest,
+            block=steadiest["layer"] + 1,
+            change=steadiest["value"],
+            best=best["layer"] + 1,
+            best_change=best["value"],
+            best_low=best["ci_low"],
+            best_high=best["ci_high"],
+            lowers=lowers,
+            raises=raises,
             ties=None if proxy["ci_low"] is None else ranges(ties, commas=True),
             proxy=proxy["layer"] + 1,
             proxy_excess=proxy["value"],
@@ -94,6 +107,13 @@ def _orders(trials: Sequence[Sequence[Record]]) -> Iterator[BlockOrder]:
         )
 
 
+def _sign(change: Record, blocks: int, texts: int | None) -> int:
+    """Return 1 or −1 where a change of the loss is large enough and significant among those of all blocks, else 0."""
+    if change["ci_low"] is None or abs(change["value"]) < NEGLIGIBLE:
+        return 0
+    return sign_after(blocks, change["value"], change["ci_low"], change["ci_high"], freedom(texts))
+
+
 def _block_boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
     orders = {(row["model"], row["item"]): row for row in tables["block_orders"]}
     answers = grouped(tables["block_answers"], "model", "item")
@@ -103,25 +123,8 @@ def _block_boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
     rows = sorted(rows, key=lambda row: row["many"])
     first = rows[0]
-    single = first if order is None else {**order, "blocks": str(order["block"])}
-    change = f"{signed(single['change'])} {interval(single['ci_low'], single['ci_high'])}".strip()
-    free = [row for row in rows if row["ci_low"] is not None and row["ci_low"] <= 0]
-    least = "" if order is None else " least:"
-    sentences = [
-        f"Without {_blocks(single['blocks'])} the loss changes{least} by {change} nats, from {first['whole']:.2f}."
-    ]
+    sentences = list(removals(rows, order))
     sentences += _about_order(order) if order is not None else []
-    if free:
-        most = _blocks(free[-1]["blocks"]).capitalize()
-        high = free[-1]["ci_high"]
-        sentences.append(
-            f"{most} can be removed without a rise of the loss."
-            if high <= NEGLIGIBLE
-            else f"{most} may be removable: the loss does not rise significantly, but a rise of up to {signed(high)} "
-            "is possible."
-        )
-    elif all(row["ci_low"] is not None for row in rows):
-        sentences.append("No tested set of blocks can be removed without loss.")
     sentences += _about_repeat(first) if first["twice"] is not None else []
     return Box(
         about=f"{first['model']}, {first['item']}",
@@ -133,6 +136,7 @@ def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
             Column("proposed by", lambda row: row["by"]),
             numeric("change of loss", lambda row: signed(row["change"])),
             Column("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
+            numeric("perplexity", lambda row: f"× {short(exp(row['change']))}"),
             Column("next best", _next_best),
         ),
         notes=(
@@ -142,16 +146,78 @@ def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
     )
 
 
+def removals(rows: Sequence[Record], order: Record | None) -> Iterator[str]:
+    """Yield what the loss says about removing blocks: the first sentence names no set, the others may.
+
+    A block that lowers the loss comes first, then the block that changes it least, then sets: one that is safe, and a
+    larger one that may be.
+
+    Args:
+        rows: the best set of each number of blocks, of the table ``block_answers``.
+        order: of the single blocks, where each was measured.
+    """
+    rows = sorted(rows, key=lambda row: row["many"])
+    whole = f", from {rows[0]['whole']:.2f}"
+    if order is None:
+        yield f"Without {_blocks(rows[0]['blocks'])} the loss changes by {_change(rows[0])} nats{whole}."
+    else:
+        yield from _singles(order, whole)
+    safe = [row for row in rows if row["ci_high"] is not None and row["ci_high"] <= NEGLIGIBLE]
+    if safe:
+        high = safe[-1]["ci_high"]
+        rise = "a rise of the loss" if high <= 0 else f"a rise of the loss by more than {signed(high)} nats"
+        yield f"{_blocks(safe[-1]['blocks']).capitalize()} can be removed without {rise}{_inside(safe[-1], order)}."
+    largest = safe[-1]["many"] if safe else 0
+    open_ = [row for row in rows if row["many"] > largest and row["ci_low"] is not None and row["ci_low"] <= 0]
+    if open_:
+        row = open_[-1]
+        yield (
+            f"{_blocks(row['blocks']).capitalize()} may be removable: the loss does not rise significantly, but a rise "
+            f"of up to {signed(row['ci_high'])} is possible{_inside(row, order)}."
+        )
+    elif not safe and all(row["ci_low"] is not None for row in rows):
+        yield "No tested set of blocks can be removed without loss."
+
+
+def _singles(order: Record, whole: str) -> Iterator[str]:
+    """Yield which block's removal lowers the loss, and which one's changes it least."""
+    lowers = numbers_of(order["lowers"])
+    if order["best"] in lowers:
+        change = _change(order, "best_change", "best_low", "best_high")
+        yield f"Without block {order['best']} the loss falls significantly: by {change} nats{whole}."
+        whole = ""
+    if others := [block for block in lowers if block != order["best"]]:
+        also, which = "" if whole else "also ", _blocks(ranges(others, commas=True))
+        yield f"The loss {also}falls significantly without {which} alone."
+    if order["block"] != order["best"] or order["best"] not in lowers:
+        yield f"Without block {order['block']} the loss changes least: by {_change(order)} nats{whole}."
+
+
+def _inside(row: Record, order: Record | None) -> str:
+    """Return which blocks of a set raise the loss significantly when each is removed alone."""
+    if order is None or row["many"] == 1:
+        return ""
+    raising = sorted(set(numbers_of(row["blocks"])) & set(numbers_of(order["raises"])))
+    if not raising:
+        return ""
+    return f", though {_blocks(ranges(raising, commas=True))} alone raise{'s' * (len(raising) == 1)} it significantly"
+
+
+def _change(row: Record, change: str = "change", low: str = "ci_low", high: str = "ci_high") -> str:
+    return f"{signed(row[change])} {interval(row[low], row[high])}".strip()
+
+
 def _about_order(order: Record) -> Iterator[str]:
     """Yield what the order by measured loss says: ties, what the proxy costs, correlation, stability."""
     if order["ties"]:
         verb = "does" if order["ties"].isdecimal() else "do"
-        yield f"{_blocks(order['ties']).capitalize()} {verb} not differ significantly from block {order['block']}."
-    if order["proxy"] == order["block"]:
-        yield f"Block {order['block']} also has the least influence."
+        yield f"{_blocks(order['ties']).capitalize()} {verb} not differ significantly from block {order['best']}."
+    if order["proxy"] == order["best"]:
+        yield f"Block {order['best']} also has the least influence."
     else:
         cost = f"{signed(order['proxy_excess'])} {interval(order['proxy_low'], order['proxy_high'])}".strip()
-        yield f"The block with the least influence is block {order['proxy']}, which costs {cost} nats more."
+        than = f"costs {cost} nats more than block {order['best']}"
+        yield f"The block with the least influence is block {order['proxy']}, which {than}."
     if order["rank"] is not None:
         rank = f"{short(order['rank'], 2)} {interval(order['rank_low'], order['rank_high'])}".strip()
         yield f"The rank correlation of influence and loss is {rank}."

@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 from report.made_up import MODELS, fill, fill_whole
 
+from reporter.app.look.card import _blocks
 from reporter.judge.questions import QUESTIONS, stated
-from reporter.judge.questions.blocks import BLOCKS
+from reporter.judge.questions.blocks import BLOCKS, removals
 from reporter.judge.questions.changed import CHANGED
 from reporter.judge.questions.probes import PROBED
 from reporter.judge.questions.question import Answer, answered, markdown
@@ -126,13 +127,16 @@ def test_the_best_repetition_of_blocks_is_in_the_answer(best):
     assert (row["twice"], row["twice_change"]) == ("2–3", best[0]) and TWICE[best] in answer.boxes[0].says
 
 
-def trial(item, changes, influences, lows):
+def trial(item, changes, influences, lows, half=0.1):
     """Return the numbers of a trial with four blocks."""
-    rows = [("rank_influence", None, 0.4, 0.1, 0.7), ("stability", None, 0.9, None, None)]
+    rows = [("rank_influence", None, 0.4, 0.1, 0.7, 4), ("stability", None, 0.9, None, None, 60)]
     for layer, (change, influence, low) in enumerate(zip(changes, influences, lows, strict=True)):
-        rows += [("change", layer, change, change - 0.1, change + 0.1), ("influence", layer, influence, None, None)]
-        rows += [("excess", layer, change - min(changes), low, 0.5)]
-    names = ("statistic", "layer", "value", "ci_low", "ci_high")
+        rows += [
+            ("change", layer, change, change - half, change + half, 9),
+            ("influence", layer, influence, None, None, 9),
+        ]
+        rows += [("excess", layer, change - min(changes), low, 0.5, 9)]
+    names = ("statistic", "layer", "value", "ci_low", "ci_high", "n")
     model = {"model": "dec", "checkpoint": "final", "item": item}
     return [model | dict(zip(names, row, strict=True)) for row in rows]
 
@@ -151,6 +155,60 @@ def test_the_order_of_blocks_by_loss_is_told_beside_what_the_proxy_would_cost():
     assert "Block 4 does not differ significantly from block 3" in box.says and "changes least" in box.says
     assert "block 2, which costs +0.3" in box.says and "0.4 [0.1, 0.7]" in box.says
     assert "τ = 0.9" in box.says and "Trial other" in box.says
+
+
+REMOVALS = {
+    "a block that lowers the loss comes first, then the least change, then the safe set": (
+        ([0.6, 0.5, -0.022, -0.43], 0.11),
+        [without("4", -0.43, 0.11), without("3–4", -0.02, 0.1)],
+        [
+            "Without block 4 the loss falls significantly: by −0.43 [−0.54, −0.32] nats, from 4.50.",
+            "Without block 3 the loss changes least: by −0.022 [−0.13, 0.088] nats.",
+            "Block 4 can be removed without a rise of the loss.",
+            "Blocks 3–4 may be removable: the loss does not rise significantly, but a rise of up to +0.08 is possible.",
+        ],
+    ),
+    "a single block that raises the loss is named beside the set that holds it": (
+        ([0.6, 0.5, 0.3, -0.3], 0.1),
+        [without("4", -0.3, 0.1), without("3–4", 0.0, 0.005)],
+        [
+            "Without block 4 the loss falls significantly: by −0.3 [−0.4, −0.2] nats, from 4.50.",
+            "Without block 3 the loss changes least: by +0.3 [0.2, 0.4] nats.",
+            "Blocks 3–4 can be removed without a rise of the loss by more than +0.005 nats, though block 3 alone "
+            "raises it significantly.",
+        ],
+    ),
+    "of several blocks the interval is corrected": (
+        ([0.6, 0.5, 0.3, -0.11], 0.1),  # [−0.21, −0.01] alone
+        [without("4", -0.11, 0.1)],
+        [
+            "Without block 4 the loss changes least: by −0.11 [−0.21, −0.01] nats, from 4.50.",
+            "Block 4 can be removed without a rise of the loss.",
+        ],
+    ),
+    "every block that lowers the loss": (
+        ([-0.5, 0.5, -0.4, -0.6], 0.1),
+        [without("4", -0.6, 0.1)],
+        [
+            "Without block 4 the loss falls significantly: by −0.6 [−0.7, −0.5] nats, from 4.50.",
+            "The loss also falls significantly without blocks 1, 3 alone.",
+            "Without block 3 the loss changes least: by −0.4 [−0.5, −0.3] nats.",
+            "Block 4 can be removed without a rise of the loss.",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REMOVALS)
+def test_what_removing_blocks_does_in_an_order_without_contradiction(case):
+    (changes, half), tried, says = REMOVALS[case]
+    rows = trial("trial", changes, [0.1, 0.2, 0.3, 0.4], [0.1] * 4, half)
+    answer = answered(BLOCKS, "s", lambda sql: tried if "FROM skipped" in sql else rows if "AS item" in sql else [])
+    assert list(removals(answer.tables["block_answers"], answer.tables["block_orders"][0])) == says
+    (box,) = answer.boxes
+    assert box.says.startswith(" ".join(says)), "the card of `look` and the answer use the same words"
+    assert _blocks(answer.tables["block_answers"], answer.tables["block_orders"], [], "") == " ".join(says)
+    assert ("perplexity" in str(box)) and f"× {np.exp(tried[0]['change']):.3g}" in str(box)
 
 
 def test_three_clusters_of_500_texts_leave_wider_intervals_and_larger_p(tmp_path):

@@ -17,7 +17,7 @@ from reporter.forward.means import poisson_weights
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analyses
 from reporter.metrics.base import Value
-from reporter.metrics.skip import Proposal, RepeatedBlocks, Skip, SkippedBlocks, _repeats, _Sums, proposals
+from reporter.metrics.skip import Proposal, RepeatedBlocks, Skip, SkippedBlocks, _of_blocks, _repeats, _Sums, proposals
 from reporter.models.places import Layout
 
 IDS = torch.randint(5, 20, (2, 9), generator=torch.Generator().manual_seed(0))
@@ -148,7 +148,7 @@ def test_every_block_alone_by_brute_force(tmp_path, family):
     assert influence == pytest.approx(influences(context.model, order), abs=1e-6)
     value = values["rank_influence", None]
     assert value.value == pytest.approx(spearmanr(changes, influence).statistic)
-    assert value.ci_low <= value.value <= value.ci_high and value.n == 4
+    assert (value.ci_low, value.n) == (None, 4) and "fewer than 10 blocks" in value.reason
     assert values["rank_angle", None].value == value.value  # of four blocks both proxies have one order
     weights = poisson_weights(np.arange(len(order)), 0).T.astype(float)
     drawn = (weights @ (without - sums).T) / (weights @ counts)[:, None]
@@ -163,6 +163,23 @@ def test_every_block_alone_by_brute_force(tmp_path, family):
         left = [n for n in range(4) if f"{n + 1}" not in row.blocks.replace("–", ", ").split(", ")]
         expected = losses_by_text(tmp_path, order, left, masked)[0].sum() / counts.sum()
         assert row.loss == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_rank_correlation_has_an_interval_over_blocks_as_wide_as_their_number_allows():
+    """Texts that all say the same leave no doubt about the texts, and all of it about so few blocks."""
+    rng, ends = np.random.default_rng(0), {}
+    for blocks in (4, 12, 30):
+        layout = Layout(blocks, 8)
+        sums = np.tile(rng.standard_normal(blocks), (20, 1))
+        losses = _Sums(np.column_stack([np.zeros(20), sums]), np.ones(20))
+        cosines = _Sums(np.tile(rng.standard_normal(blocks), (20, 1)), np.ones(20))
+        context = Context(None, layout, "mean", {}, 0)
+        (value,) = (v for v in _of_blocks(losses, cosines, cosines, context) if v.statistic == "rank_influence")
+        ends[blocks] = value.ci_low, value.ci_high
+        if blocks > 4:
+            half = 1.96 * np.sqrt((1 + value.value**2 / 2) / (blocks - 3))
+            assert np.arctanh(value.ci_high) - np.arctanh(value.ci_low) == pytest.approx(2 * half, rel=1e-4)
+    assert ends[4] == (None, None)
 
 
 def test_blocks_run_twice_by_brute_force(tmp_path):
