@@ -153,7 +153,8 @@ class MainStatistics:
         self.units = {corpus: int(clusters[corpus] or count) for corpus, count in self.texts.items()}
         self.fixed = "texts: fixed" in str(contents.study.get("spec") or "")
         self.styles = list(scene.styles.own)
-        searched = [row for row in contents.cells if row.get("sinks") is not None]
+        # A cell of a comparison, such as `wiki | tweets`, counts the sinks of its sides again.
+        searched = [row for row in contents.cells if row.get("sinks") is not None and row["corpus"] in self.texts]
         own = {style.model for style in self.styles}
         last = {row["model"]: row["checkpoint"] for row in contents.models if row["is_last"]}
         self.sinks_known = bool(searched)

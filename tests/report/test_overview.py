@@ -150,6 +150,12 @@ def test_whether_sinks_explain_the_difference_is_said(altered, left, word):
     assert any("379 in gpt2, none in bert" in note for note in overview.quote)
 
 
+def test_the_cell_of_a_comparison_of_corpora_counts_no_sink_again(altered):
+    both = "INSERT INTO cells BY NAME SELECT * REPLACE ('nested | other' AS corpus) FROM cells WHERE corpus = 'nested'"
+    overview, _ = altered(PAIR, FEW, "UPDATE cells SET sinks = if(model = 'gpt2', 175, 0)", both)
+    assert any("175 in gpt2, none in bert" in note for note in overview.quote)
+
+
 def test_without_sinks_all_sentences_are_about_all_tokens(altered):
     overview, _ = altered(PAIR, FEW, *map(MORE.format, ("mean_cosine", "step_cosine")), "UPDATE cells SET sinks = 0")
     assert [sentence.views for sentence in overview.sentences] == [("words",)] * 2
