@@ -17,6 +17,9 @@ from reporter.metrics.base import ROUNDING, Cosine, OptionalOptions, Options, Sh
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
 
+NEAR = 1.0
+"""Divergence in nats below which a layer counts as near the output: it multiplies the perplexity by less than e."""
+
 _lens = partial(Size, unit="nats", interval=BOOTSTRAP, smallest=0.01, within_role=True)
 _agreement = partial(Share, sources=("hu2025effective",), interval=BOOTSTRAP, fixed=(("last", 1.0),), within_role=True)
 
@@ -66,15 +69,16 @@ LENS = (
     Size(
         "depth",
         "effective depth by the lens",
-        "The first layer l with K_l < 0.1 · max K. K_l is the number lens.kl at layer l, and the maximum is over l = "
-        "0…L.",
+        f"The first layer l with K_m < {NEAR:g} nat for every layer m ≥ l. K_l is the number lens.kl at layer l: the "
+        "loss that a prediction from layer l adds if the model's own prediction is true.",
         ("hu2025effective",),
         per="model",
         unit="layers",
         interval=f"{BOOTSTRAP} {WHOLE_LAYERS}",
         smallest=1.0,
-        trap="The divergence at the embedding is often the largest and sets the threshold, which is a convention.",
-        published="The authors' code compares KL(p_l ‖ p_L), the other direction, and takes tokens of prompts.",
+        trap="The threshold is a convention. L means that no layer before the last is near, as K_L is 0 by definition.",
+        published="The authors' threshold is a tenth of the largest divergence, which the embedding mostly sets, and "
+        "later layers may be above it again. Their code compares KL(p_l ‖ p_L) on tokens of prompts.",
         within_role=True,
     ),
     Share(
@@ -93,8 +97,6 @@ LENS = (
     ),
 )
 OF_LAYERS = ("entropy", "kl", "loss", "top1", "top5")
-NEAR = 0.1
-"""Share of the largest divergence below which a layer counts as near the output."""
 
 
 class LensOptions(OptionalOptions):
@@ -111,7 +113,7 @@ class LensOptions(OptionalOptions):
     question="prediction",
     needs=("lens",),
     options=LensOptions,
-    version=6,
+    version=7,
     cost="a product with the vocabulary per sampled token and layer",
     against_base=OF_LAYERS,
 )
@@ -124,18 +126,18 @@ def lens(seen: Observed, options: Options) -> Iterator[Value]:
             why = _NO_NEXT if statistic == "loss" and not seen.head_problem else reason
             yield mean_with_interval(statistic, place, average, seen.texts, why)
     divergences = [seen.average("lens", "kl", place) for place in seen.path]
-    yield layer_with_interval(
-        "depth", divergences, _first_near, seen.texts, reason, "every layer predicts as the last does"
-    )
+    yield layer_with_interval("depth", divergences, _stays_near, seen.texts, reason, reason)
     yield mean_with_interval("exit", None, seen.average("lens", "exit", seen.path[-1]), seen.texts, reason)
 
 
 _NO_NEXT = "no sampled token has a next token that the model predicts; an encoder predicts hidden tokens"
 
 
-def _first_near(divergences: Floats) -> Floats:
-    near = divergences < NEAR * divergences.max(axis=0)
-    return np.where(near.any(axis=0), near.argmax(axis=0), np.nan)
+def _stays_near(divergences: Floats) -> Floats:
+    """Return the first layer from which each profile, a column of (layers, profiles), stays near the output."""
+    far = divergences >= NEAR
+    behind_last = np.where(far.any(axis=0), len(far) - far[::-1].argmax(axis=0), 0)
+    return np.where(np.isnan(divergences).any(axis=0), np.nan, behind_last)
 
 
 # How well a model predicts the corpus.

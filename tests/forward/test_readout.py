@@ -7,9 +7,11 @@ from forward.passes import settings_for
 from oracles.fake_model import FakeTexts
 from oracles.families import FAMILIES, build_language_model, language_model_class, loaded
 
+from reporter.app.verify.by_model import _stays_near as again
 from reporter.app.verify.reading import key
 from reporter.forward.measure import measure, tokenised
 from reporter.forward.readout import Lens, Losses, Readout
+from reporter.metrics.lens import _stays_near
 from reporter.models.head import load_head
 
 TEXTS = ["the cat sleeps in old town", "a mouse", "the mouse sleeps and the cat runs while dogs chase a cat", "cat"]
@@ -92,6 +94,24 @@ def test_the_lens_by_layer_against_transformers(language_model):
     for wrong, first in (({"shift": 0}, 0), ({"twice": True}, -1)):
         other = by_hand(model, own, **wrong)["loss"].mean(dim=1)
         assert not np.isclose(losses[first:], other[first:], rtol=1e-3, atol=0).any()
+
+
+PROFILES = {
+    "from where it stays near": ([9, 5, 0.5, 3, 0.9, 0.2, 0], 4),
+    "whatever the embedding has": ([900, 5, 0.5, 3, 0.9, 0.2, 0], 4),
+    "and whatever a layer between has": ([9, 500, 0.5, 3, 0.9, 0.2, 0], 4),
+    "no layer but the last": ([9, 5, 3, 0], 3),
+    "all layers": ([0.9, 0.1, 0.0], 0),
+    "no token": ([np.nan, np.nan], np.nan),
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_effective_depth_hangs_on_no_single_layer(profile):
+    divergences, layer = PROFILES[profile]
+    found = _stays_near(np.array(divergences, dtype=float)[:, None])
+    assert found == pytest.approx([layer], nan_ok=True)
+    assert again(divergences, 1.0) == pytest.approx(layer, nan_ok=True), "and on the path of `verify`"
 
 
 def test_an_encoder_predicts_no_next_token(language_model):

@@ -239,7 +239,7 @@ def lens(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iter
     exits = np.where(np.isfinite(near), since / (len(reading.path) - 1), np.nan)
     for view, mask in reading.masks.items():
         yield Found("exit", view, None, mean(exits, mask), mean(tied, mask & np.isfinite(near)))
-        early, first, late = (_first_near(divergences[view], 1 + sign * (1e-3 + subject.moved)) for sign in (1, 0, -1))
+        early, first, late = (_stays_near(divergences[view], 1 + sign * (1e-3 + subject.moved)) for sign in (1, 0, -1))
         yield Found("depth", view, None, first, np.nan_to_num(late - early))
 
 
@@ -262,9 +262,13 @@ def _following(reading: Reading) -> Ints:
     return following
 
 
-def _first_near(divergences: Sequence[float], factor: float) -> float:
-    near = np.flatnonzero(np.array(divergences) < 0.1 * factor * max(divergences))
-    return float(near[0]) if len(near) else math.nan
+def _stays_near(divergences: Sequence[float], factor: float) -> float:
+    if any(math.isnan(divergence) for divergence in divergences):
+        return math.nan
+    layer = len(divergences)
+    while layer and divergences[layer - 1] < factor:  # in nats
+        layer -= 1
+    return float(layer)
 
 
 def divergence(

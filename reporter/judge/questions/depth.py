@@ -6,11 +6,12 @@ from reporter.core.numbers import estimate, short
 from reporter.core.places import in_backticks
 from reporter.core.table import VIEWS, Row
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
+from reporter.metrics.lens import NEAR
 from reporter.store.answers import DepthAnswer
 
 MEANINGS = {
     "lens.exit": "share of the depth after which the most likely token stays the same",
-    "lens.depth": "first layer whose divergence from the output is below a tenth of the largest",
+    "lens.depth": f"first layer from which the divergence from the output stays below {NEAR:g} nat",
     "contributions.turn": "block after which updates amplify the stream",
 }
 _NUMBERS = f"""
@@ -38,7 +39,12 @@ def _box(rows: Mapping[str, Record]) -> Box:
     stays = rows["lens.exit"]
     says = f"The most likely token stays the same after {_estimate(stays)} of the depth on average"
     if "lens.depth" in rows:
-        says += f", and the lens is near the output from layer {_estimate(rows['lens.depth'])} of {stays['blocks']} on"
+        near, within = rows["lens.depth"], f"within {NEAR:g} nat of the output"
+        says += (
+            f", and the lens stays {within} from layer {_estimate(near)} of {near['blocks']} on"
+            if near["value"] < near["blocks"]  # at the last layer it is the output
+            else f", and the lens of no layer before the last is {within}"
+        )
     return Box(
         about=f"{stays['model']} on {stays['corpus']}",
         says=f"{says}.",

@@ -26,6 +26,9 @@ def test_a_sentence_names_depth_and_layer_with_intervals():
     assert box.about == "dec on wiki"
     assert box.says.count(".") == 1 and "83 [81, 85] % of the depth" in box.says and "24 [24, 25] of 30" in box.says
     assert [cells[1] for cells in box.rows] == ["83 [81, 85] %", "24 [24, 25]", "28"]
+    rows = [number("lens.exit", 0.83), number("lens.depth", 30, 29, 30)]
+    (box,) = answered(DEPTH, "s", lambda sql: rows).boxes
+    assert "the lens of no layer before the last is within 1 nat" in box.says and "from layer" not in box.says
     (box,) = answered(DEPTH, "s", lambda sql: [number("lens.exit", 0.0)]).boxes
     assert "after 0 % of the depth" in box.says and "layer" not in box.says
     assert [cells[1] for cells in box.rows] == ["0 %"]
