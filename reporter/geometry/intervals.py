@@ -102,6 +102,25 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     return min(share, float(proportion.low)), max(share, float(proportion.high))
 
 
+def share_ends(share: float, ends: Interval, units: int) -> Interval:
+    """Return the interval of a share of tokens, or a mean of numbers in 0…1; at 0 and 1 Wilson's for as many texts.
+
+    Texts that all have 0, or all have 1, do not vary, so no error follows from them. Another text may still differ in
+    every token.
+
+    Args:
+        share: the number.
+        ends: of its interval; without one there is none at 0 and 1 either.
+        units: texts, or clusters of texts.
+    """
+    low, high = ends
+    if low is None or high is None or units < 1 or _AT_BOUND < share < _ALMOST_ONE:
+        return ends
+    z = quantile(0.975) ** 2
+    reach = z / (units + z)
+    return (low, max(high, reach)) if share <= _AT_BOUND else (min(low, 1 - reach), high)
+
+
 def of_units(values: Floats, units: Ints | None) -> Floats:
     """Return a number of each unit from numbers of texts, (n, …): clusters of texts are resampled as a whole.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.intervals import FEWEST_TEXTS, Error, Scale, error_over_texts, percentile_interval
+from reporter.geometry.intervals import FEWEST_TEXTS, Error, Scale, error_over_texts, percentile_interval, share_ends
 from reporter.geometry.spectra import EQUAL, ZERO, gradients
 from reporter.metrics.base import INFLUENCES, Value
 
@@ -61,16 +61,23 @@ METHODS: Mapping[str, str] = {
     "Jackknife": "The number is computed without each of 8 or 10 groups of texts in turn. Student's t gives the "
     "interval.",
     "Scale of an interval": "An interval on the log, logit or Fisher's z scale is computed there and mapped back, "
-    "which keeps it in range.",
+    "which keeps it in range. A share of tokens of exactly 0 or 1 has Wilson's interval for as many texts.",
 }
 """What the lines of intervals and of the size of the corpus refer to, for the glossary and for pages of metrics."""
 
 
-def mean_with_interval(statistic: str, place: Place | None, mean: Average, texts: int, reason: str) -> Value:
-    """Return a mean with its bootstrap interval, or, where nothing has the quantity, NULL with the reason."""
+def mean_with_interval(
+    statistic: str, place: Place | None, mean: Average, texts: int, reason: str, *, share: bool = False
+) -> Value:
+    """Return a mean with its bootstrap interval, or, where nothing has the quantity, NULL with the reason.
+
+    The interval of a ``share`` has a width at 0 and 1, too.
+    """
     if not mean.n:
         return Value(statistic, place, None, 0, reason=reason)
     ends = percentile_interval(mean.replicates, texts)
+    if share:
+        ends = share_ends(mean.value, ends, texts)
     return Value(statistic, place, mean.value, mean.n, *ends, texts=texts, spread=mean.replicates)
 
 

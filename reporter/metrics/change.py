@@ -14,7 +14,7 @@ from reporter.core.numbers import counted
 from reporter.core.table import TOKEN, Comparable, Row, UnderView, at_place, column
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Ints
-from reporter.geometry.intervals import Scale, error_over_texts, interval
+from reporter.geometry.intervals import Scale, error_over_texts, interval, share_ends
 from reporter.metrics._intervals import described
 from reporter.metrics.base import INFLUENCES, Between, Options, Size, Statistic, Value, metric, undefined
 
@@ -246,6 +246,8 @@ def _values_at(seen: Observed, shared: _Shared, place: Place, counterpart: Place
             value = float(numbers.mean())
             error = error_over_texts(numbers - value, texts, len(numbers), seen.texts)
             ends = interval(value, error, *of_token[name][1:])
+            if name == "moved":
+                ends = share_ends(value, ends, seen.texts)
             yield Value(f"{name}{ending}", place, value, len(numbers), *ends, spread=error)
     if shared.types is not None and not ending and place in seen.path:
         yield from _farthest(seen, place, shared.types[rows], values["distance"], values["cosine"])
@@ -292,7 +294,7 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
 
 @metric(
     title="Change against the base",
-    version=7,
+    version=8,
     summary="How far the states of a tuned, quantised, pruned or distilled model are from the states of its base, by "
     "token and layer.",
     statistics=STATISTICS,

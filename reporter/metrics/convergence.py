@@ -11,7 +11,7 @@ from pydantic import Field
 
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import Interval, half_sample_interval, percentile_interval
+from reporter.geometry.intervals import Interval, half_sample_interval, percentile_interval, share_ends
 from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLES, per_doubling
 from reporter.metrics.base import Between, Difference, Options, Share, Statistic, Value, metric
 from reporter.spec.corpora import ALIKE
@@ -273,7 +273,7 @@ def _unequal(a: Observed, b: Observed) -> str:
     question="similarity",
     needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
-    version=8,
+    version=9,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
 )
@@ -285,7 +285,8 @@ def convergence(seen: Observed, options: ConvergenceOptions) -> Iterator[Value]:
         if not np.isfinite(value):
             yield Value(statistic, place, None, n, reason=why)
             continue
-        low, high = _interval(statistic, value, replicates, seen.texts)
+        ends = _interval(statistic, value, replicates, seen.texts)
+        low, high = share_ends(value, ends, seen.texts) if statistic == "violations" else ends
         spread = None if statistic in HALVED else replicates
         yield Value(statistic, place, float(value), n, low, high, by_definition=measured, spread=spread)
         if statistic == "similarity" and place is not None and place.layer < seen.layers:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from reporter.core.table import Row
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.intervals import Scale, error_over_texts, interval
+from reporter.geometry.intervals import Scale, error_over_texts, interval, share_ends
 from reporter.metrics._intervals import described
 from reporter.metrics.base import Between, OptionalOptions, Statistic, Value, metric, undefined
 
@@ -150,7 +150,9 @@ def _values(tokens: Floats, texts: Ints, distinct: int) -> Iterator[Value]:
 
     def mean(name: str, each: Floats, of: Ints, scale: Scale, bounds: tuple[float, float]) -> Value:
         value = float(each.mean())
-        low, high = interval(value, error_over_texts(each - value, of, len(each), distinct), scale, bounds)
+        low, high = ends = interval(value, error_over_texts(each - value, of, len(each), distinct), scale, bounds)
+        if scale == "logit":
+            low, high = share_ends(value, ends, distinct)
         if scale == "log" and high is not None:  # rule of three: what no text has may be 3 in n tokens
             high = min(high + 3 * float(each.max()) / len(each), bounds[1])
         return Value(name, None, value, len(each), low, high)
@@ -182,6 +184,7 @@ def _values(tokens: Floats, texts: Ints, distinct: int) -> Iterator[Value]:
     question="prediction",
     needs=("moments", "outputs"),
     options=DivergenceOptions,
+    version=2,
     cost="both heads are loaded again, and two products with the vocabulary per sampled token",
     between=Between(_compare, of=("base",), own=True),
 )

@@ -124,10 +124,10 @@ def lens(seen: Observed, options: Options) -> Iterator[Value]:
         for statistic in OF_LAYERS:
             average = seen.average("lens", statistic, place)
             why = _NO_NEXT if statistic == "loss" and not seen.head_problem else reason
-            yield mean_with_interval(statistic, place, average, seen.texts, why)
+            yield mean_with_interval(statistic, place, average, seen.texts, why, share=statistic in ("top1", "top5"))
     divergences = [seen.average("lens", "kl", place) for place in seen.path]
     yield layer_with_interval("depth", divergences, _stays_near, seen.texts, reason, reason)
-    yield mean_with_interval("exit", None, seen.average("lens", "exit", seen.path[-1]), seen.texts, reason)
+    yield mean_with_interval("exit", None, seen.average("lens", "exit", seen.path[-1]), seen.texts, reason, share=True)
 
 
 _NO_NEXT = "no sampled token has a next token that the model predicts; an encoder predicts hidden tokens"

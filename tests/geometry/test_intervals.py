@@ -120,6 +120,22 @@ def test_intervals_keep_their_bounds(value, scale, bounds):
     assert interval(value, None, scale, bounds) == (None, None)
 
 
+def test_a_share_that_no_text_varies_has_the_interval_of_as_many_texts():
+    """Where each text differs from the others wholly or not at all, a share of 1 has to allow for those not seen."""
+    for texts in (8, 60):
+        assert intervals.share_ends(1.0, (1.0, 1.0), texts) == pytest.approx(intervals.wilson(texts, texts))
+        assert intervals.share_ends(0.0, (0.0, 0.0), texts) == pytest.approx(intervals.wilson(0, texts))
+    for share, ends in ((0.5, (0.5, 0.5)), (1.0, (None, None))):
+        assert intervals.share_ends(share, ends, 8) == ends
+    rng, truth, covered = np.random.default_rng(0), 0.97, 0
+    for _ in range(400):
+        right = rng.random(10) < truth
+        replicates = rng.choice(right, (200, 10)).mean(axis=1)
+        low, high = intervals.share_ends(right.mean(), intervals.percentile_interval(replicates, 10), 10)
+        covered += low <= truth <= high
+    assert covered / 400 > 0.95, "without it, in as few as have a text that differs"
+
+
 def test_wilson_solves_its_equation():
     """The ends are the shares p at which (share − p)² = z²·p(1 − p)/n."""
     for right, n in ((0, 10), (7, 10), (10, 10), (333, 1000)):

@@ -12,6 +12,7 @@ from oracles.fake_model import FakeHead, FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 
 from reporter.forward.token_sample import Outputs
+from reporter.geometry.intervals import wilson
 from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics.base import Value, catalogue
 from reporter.metrics.change import MovedToken
@@ -183,6 +184,9 @@ def test_states_are_kept_in_float32(diverged):
     wide = {"role": "decoder", "final_width": 16}
     same = diverged(FakeModel(**wide), FakeModel(**wide))
     assert same["kl"].value == 0 and same["same_top"].value == 1
+    assert (same["same_top"].ci_low, same["same_top"].ci_high) == pytest.approx((wilson(39, 39)[0], 1)), (
+        "one of the 40 texts repeats another"
+    )
     assert 0 < diverged(nudged(1 + 1e-5, block=-1, **wide), FakeModel(**wide))["kl"].value < 1e-9
 
 
