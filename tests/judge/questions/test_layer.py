@@ -155,7 +155,10 @@ def test_the_probe_says_what_a_choice_without_labels_loses():
     assert chosen["probe_loss"] == pytest.approx(0.5, abs=0.06) and chosen["probe_loss_low"] > 0.3
     assert any("weak guides" in note for note in answer.boxes[2].notes)
     alone = layers(np.zeros((0, 6)), entropy)
-    assert alone.boxes[0].says.startswith("No labels, pairs or halves of texts rank layers here") and not alone.boxes[0].code
+    assert (
+        alone.boxes[0].says.startswith("No labels, pairs or halves of texts rank layers here")
+        and not alone.boxes[0].code
+    )
     assert len(alone.lacks) == 1 and "add `partners: {mine: {halves: CORPUS}}`" in alone.lacks[0]
 
 
