@@ -89,7 +89,7 @@ class TuningWord(OfModel, table="tuning_words", metric="tuning_words"):
     ),
     last_only=True,
     against_base=True,
-    version=2,
+    version=3,
 )
 def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | TuningWord]:
     """Yield the static share at each layer, and the words at the middle layer and the last one."""
@@ -131,18 +131,20 @@ def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | Tuning
     for name in POSITIONS:
         n, total = counts[name][:, 0], int(counts[name].sum())
         counted, energy = sums_of_units(n, units), sums_of_units(squares[name], units)
+        certain = set()  # layers whose mean difference is no noise
         for layer, place in enumerate(context.layout.path[: layers + 1]):
             of_units = sums_of_units(sums[name][:, layer].double().numpy(), units)
             shares = _static(of_units, energy[:, layer], counted, context.seed)
             if np.isfinite(shares[0]):
                 ends = percentile_interval(shares[1:], len(counted))
+                certain |= {layer} if ends[0] is not None and ends[0] > 0 else set()
                 yield Value(f"static_{name}", place, float(shares[0]), total, *ends)
             else:
                 yield Value(f"static_{name}", place, None, total, reason="no state changed")
         known = n > 0
         if head is None or not known.any():
             continue
-        for layer in sorted({layers // 2, layers}):
+        for layer in sorted({layers // 2, layers} & certain):
             each = sums[name][known, layer] / torch.from_numpy(n[known, None]).float()
             yield from _words(model, head, sums[name][:, layer].sum(dim=0), each, layer, name)
 

@@ -90,7 +90,8 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     view: str = column("which tokens were compared")
     verdict: str = column(
         "'indistinguishable', 'small' or 'changed': upper end of the mean divergence below 0.001 nats, 0.01 nats, or "
-        "not (without it by `changed` and `small`); 'seed': no more than another seed changes"
+        "not (without it by `changed`, `largest_distance` below 0.01 and 0.1, and the loss); 'seed': no more than "
+        "another seed changes"
     )
     divergence: float | None = column("mean KL(p⁰ ‖ p) over tokens, in nats; NULL if not measured")
     divergence_low: float | None = column("lower end of its 95 % interval")
@@ -107,9 +108,7 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
         "NULL if unknown"
     )
     changed: bool = column("true if any layer differs from the base by more than noise")
-    small: bool = column(
-        "true if no change of cosine, main statistics and loss reaches the minimum meaningful difference"
-    )
+    small: bool = column("true if it changed, and the verdict is 'indistinguishable' or 'small'")
     noise: str = column(
         "what changes are compared with: 'rounding' of kept states, 'precision' of bf16 products, or 'seed' (distance "
         "to a seed replicate)"
@@ -119,6 +118,7 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     first_layer: int | None = column("the first layer that differs by more than noise, 0 = embedding; NULL if none")
     first_distance: float | None = column("mean of ‖h − h⁰‖ / ‖h⁰‖ at the first such layer")
     largest_step: int | None = column("the layer at which the distance grows most; NULL if nothing changed")
+    largest_distance: float = column("upper end of the mean of ‖h − h⁰‖ / ‖h⁰‖ at the layer where it is largest")
     last_distance: float | None = column("mean of ‖h − h⁰‖ / ‖h⁰‖ at the last layer")
     last_low: float | None = column("lower end of its 95 % interval")
     last_high: float | None = column("upper end of its interval")

@@ -62,6 +62,8 @@ LOOSER: dict[str, float] = {
     "divergence": 1e-2,  # of logits that hardly differ
     "partners": 1e-3,  # a faint axis of few texts
 }
+_NATS = {"divergence": 1e-6, "lens": 1e-6, "loss": 1e-6}
+"""What float32 leaves uncertain of differences of log-probabilities of some ten nats, near which all counts as zero."""
 OF_ONE = (
     "angular_distance",
     "anisotropy",
@@ -178,6 +180,7 @@ def compare(metric: str, stored: Numbers, again: Iterable[Found], cell: str, mov
             size = max(abs(was.value), _TINY)
         elif name in OF_ONE or metric in OF_ONE or (moved and name in OF_LENGTHS):
             size = max(size, 1.0)
+        size = max(size, _NATS.get(metric, 0.0) / tolerance_of(name))
         value = float(measured.value)  # of NumPy's own floats JSON knows nothing
         difference = abs(was.value - value) if np.isfinite(value) else float("inf")
         relative = max(0.0, difference - float(measured.slack)) / size if difference else 0.0

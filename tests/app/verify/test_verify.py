@@ -271,6 +271,17 @@ def test_hashes_are_those_of_the_authors_of_splitmix():
     assert hashes == [6457827717110365317, 3203168211198807973]
 
 
+def test_near_zero_what_float32_leaves_uncertain_is_no_deviation():
+    for metric, stored, again, agrees in (
+        ("lens", 8.2e-8, 7.8e-9, True),
+        ("lens", 8.2e-6, 7.8e-9, False),
+        ("divergence", 3e-7, 1e-7, True),
+        ("spectrum", 8.2e-8, 7.8e-9, False),
+    ):
+        numbers = {("kl", "words", None, None): Stored(stored, None)}
+        assert compare(metric, numbers, [Found("kl", "words", None, again)], "m", 0)[f"{metric}.kl"].passed == agrees
+
+
 def test_what_bf16_products_move_a_state_by_is_no_deviation_of_a_small_distance():
     stored = {("distance", "words", None, None): Stored(0.0097, None)}
     for value, moved, agrees in ((0.0071, 0.02, True), (0.0397, 0.02, False), (0.0071, 0, False), (0.0097, 0, True)):

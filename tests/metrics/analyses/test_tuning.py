@@ -104,6 +104,21 @@ def models(tmp_path_factory):
     return loaded(folder / "tuned"), loaded(folder / "base")
 
 
+@pytest.fixture(scope="module")
+def shifted(tmp_path_factory):
+    """A decoder and a copy in which one direction is added to every token."""
+
+    def change(weights):
+        weights["model.embed_tokens.weight"] += np.linspace(-0.05, 0.05, weights["model.embed_tokens.weight"].shape[1])
+
+    folder = tuned(tmp_path_factory.mktemp("shifted"), "llama", change)
+    return loaded(folder / "tuned"), loaded(folder / "base")
+
+
+def test_noise_and_layers_that_did_not_change_have_no_words(models):
+    assert not [row for row in rows_of(*models) if not isinstance(row, Value)]
+
+
 def rows_of(model, base):
     context = SimpleNamespace(
         model=model, base=lambda: base, batch_tokens=32, corpora={"c": corpus(TEXTS, max_tokens=40)}, seed=0,
@@ -132,11 +147,11 @@ def test_the_static_share_is_that_of_pairs_of_tokens_of_different_texts(models, 
     assert row.ci_low < row.value < row.ci_high
 
 
-def test_words_are_what_the_head_reads_from_the_mean_difference(models):
-    model, _ = models
-    words = [row for row in rows_of(*models) if not isinstance(row, Value)]
+def test_words_are_what_the_head_reads_from_the_mean_difference(shifted):
+    model, _ = shifted
+    words = [row for row in rows_of(*shifted) if not isinstance(row, Value)]
     assert {row.layer for row in words} == {1, 3} and all(0 <= row.agree <= 1 for row in words)
-    mean = np.concatenate(list(differences(models, "later"))).mean(axis=0)
+    mean = np.concatenate(list(differences(shifted, "later"))).mean(axis=0)
     with torch.inference_mode():
         closed = model.close(torch.from_numpy(mean).float()[None])
         logits = load_head(model.checkpoint, model, offline=True).logits(closed)[0]
