@@ -194,6 +194,18 @@ def parse_json(text: str) -> Any:
     return content
 
 
+def stored_json(text: str | None) -> Any:
+    """Return the value of JSON that a database holds; None for NULL.
+
+    Raises:
+        ReporterError: another program wrote it, and it is no JSON or nested very deeply.
+    """
+    try:
+        return None if text is None else parse_json(text)
+    except ValueError as error:
+        raise ReporterError(f"the database was changed by another program: a value is no JSON ({error})") from None
+
+
 def require_json(path: Path, remedy: str) -> dict[str, Any]:
     """Return the JSON object in a file.
 

@@ -1,6 +1,5 @@
 """Reads what a claim rests on: single numbers, profiles over depth or training, numbers of token types."""
 
-import json
 import math
 import re
 from collections import defaultdict
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+from reporter.core.files import stored_json
 from reporter.core.table import FREE
 from reporter.judge.points import Array
 from reporter.metrics.analysis import analyses
@@ -289,7 +289,7 @@ class Numbers:
             "AND metric = $metric AND statistic = $statistic AND view = $view ORDER BY layer",
             **self.key(full_name, view),
         ):
-            errors[row["model"], row["checkpoint"], row["corpus"]][row["layer"]] = json.loads(row["errors"])
+            errors[row["model"], row["checkpoint"], row["corpus"]][row["layer"]] = stored_json(row["errors"])
         return errors
 
     def named(self, names: Sequence[str]) -> bool:
@@ -378,7 +378,7 @@ class Numbers:
         place = (row.model, row.checkpoint, row.corpus, metric)
         for cell in self._reasons:
             if (cell["model"], cell["checkpoint"], cell["corpus"], cell["metric"]) == place:
-                for entry in json.loads(cell["reasons"]):
+                for entry in stored_json(cell["reasons"]):
                     same = (entry.get("statistic"), entry.get("view")) == (statistic, view)
                     if same and row.layer in entry.get("layers", ()):
                         return str(entry.get("reason"))

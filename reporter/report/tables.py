@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Read, filled
+from reporter.core.files import parse_json
 from reporter.core.numbers import short, whole
 from reporter.core.places import listed, ranges
 from reporter.models.checkpoint import UNLEARNED
@@ -195,7 +195,7 @@ def _reasons(cells: Sequence[Row]) -> list[Row]:
 def parsed(text: Any, kind: type) -> Any:
     """Read a JSON column; what is missing or of another kind is empty."""
     try:
-        value = json.loads(text) if isinstance(text, str) else None
+        value = parse_json(text) if isinstance(text, str) else None
     except ValueError:
         value = None
     return value if isinstance(value, kind) else kind()

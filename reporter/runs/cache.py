@@ -1,6 +1,5 @@
 """The folder ``cache``: what takes space, which study uses it, when it was last used, and what may be deleted."""
 
-import json
 import os
 import re
 import shutil
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.core.errors import UsageError
-from reporter.core.files import DAMAGED, held_if_free, lock_at, read_note
+from reporter.core.files import DAMAGED, held_if_free, lock_at, read_note, stored_json
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Kind, lock_of
 from reporter.models.model_folder import fingerprint
 from reporter.runs.plan import MetricCell, passes_in
@@ -78,7 +77,7 @@ def _uses(store: Store) -> dict[tuple[Kind, Any], tuple[str, set[str]]]:
 
     if store.path.exists():
         cells = store.frame("SELECT DISTINCT study, model, checkpoint, corpus, CAST(inputs AS VARCHAR) FROM cells")
-        of_passes = [(*row[:4], passes_in(json.loads(row[4] or "{}"))) for row in cells.itertuples(index=False)]
+        of_passes = [(*row[:4], passes_in(stored_json(row[4] or "{}"))) for row in cells.itertuples(index=False)]
         # A comparison names both of its sides, so passes get their name from cells with one side.
         for study, model, checkpoint, corpus, passes in sorted(of_passes, key=lambda row: len(row[-1])):
             for name in passes:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.core.errors import ReporterError, UsageError
+from reporter.core.files import stored_json
 from reporter.forward.inputs import FOLDERS, Pass
 from reporter.metrics.analysis import Analysis, Corpus, analyses
 from reporter.metrics.base import Options, catalogue
@@ -212,7 +213,7 @@ class _Grid:
             return replace(cell, state="run", why="new")
         if record.status != "done":
             return replace(cell, state="run", why=f"failed last time: {record.error}")
-        before = json.loads(record.inputs) if record.inputs else {}
+        before = stored_json(record.inputs) if record.inputs else {}
         as_before = cell.as_in(before)
         if record.fingerprint != as_before.fingerprint:
             changed = difference(before, json.loads(json.dumps(as_before.inputs)))

@@ -15,7 +15,7 @@ from typing import Any
 
 from reporter import __version__
 from reporter.core.errors import ReporterError, UsageError, one_line
-from reporter.core.files import read_note, sha256, write_note, writing
+from reporter.core.files import read_note, sha256, stored_json, write_note, writing
 from reporter.core.imports import code_of
 from reporter.judge.claims import kind_of
 from reporter.judge.judging import CORRECTION, NOT_REGISTERED
@@ -183,7 +183,7 @@ def record(file: StudyFile, store: Store) -> None:
     """Store when the first number of a study was stored, and its registration as it is now, if they changed."""
     study = file.study.study
     for row in store.records(_STORED, {"study": study}):
-        before = json.loads(row["registration"] or "null")
+        before = stored_json(row["registration"])
         found = compare(file, before, row["first"])
         if (before, row["first_number"]) != (found, row["first"]):
             store.put("studies", ["study"], {"study": study, "first_number": row["first"], "registration": found})
@@ -198,7 +198,7 @@ def sentences(study: Study, store: Store, file: StudyFile | None = None) -> dict
         file: compare this file now; by default the last run's comparison is taken.
     """
     rows = store.records(_STORED, {"study": study.study}) if store.path.exists() else []
-    first, found = (rows[0]["first"], json.loads(rows[0]["registration"] or "null")) if rows else (None, None)
+    first, found = (rows[0]["first"], stored_json(rows[0]["registration"])) if rows else (None, None)
     found = compare(file, found, first) if file else found
     return {name: _sentence(name, found, first) if found else NOT_REGISTERED for name in study.claims}
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.errors import ReporterError, UsageError, describe, failures, hint, one_line
-from reporter.core.files import MOST_OF_A_STUDY, endless, place_file, unfinished_folder
+from reporter.core.files import MOST_OF_A_STUDY, endless, place_file, stored_json, unfinished_folder
 from reporter.core.outputs import replacing
 from reporter.core.places import ranges
 from reporter.core.progress import Progress
@@ -85,7 +85,7 @@ def write_same_weights(store: Store, study: str) -> list[str]:
     changed, sentences = [], []
     for model, of_model in groupby(store.records(_MODELS, {"study": study}), key=lambda row: row["model"]):
         rows = list(of_model)
-        same = same_weights({row["checkpoint"]: json.loads(row["weights"]) for row in rows if row["weights"]})
+        same = same_weights({row["checkpoint"]: stored_json(row["weights"]) for row in rows if row["weights"]})
         sentences += [f"model '{model}', checkpoint '{name}': {text}" for name, text in same.items()]
         for row in rows:
             text = same.get(row["checkpoint"])

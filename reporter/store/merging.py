@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError, UsageError
+from reporter.core.files import stored_json
 from reporter.core.table import Column, Table
 from reporter.store.rows import CellKey, cell_in_sql, part_in_sql
 from reporter.store.schema import Cell, Corpus, CorpusText, Model, Study, number_tables, tables
@@ -303,7 +304,7 @@ class _Merging:
         )
         conflicts = []
         for *key, sides in rows:
-            inputs = [json.loads(side["inputs"] or "{}") for side in sides]
+            inputs = [stored_json(side["inputs"] or "{}") for side in sides]
             parts = [
                 part
                 for part in sorted(set().union(*inputs))

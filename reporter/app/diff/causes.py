@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
+from reporter.core.files import stored_json
 from reporter.spec.problems import Location, show_location
 from reporter.spec.yaml_reader import read_yaml
 
@@ -185,7 +186,7 @@ def _differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, 
 
 def _mapping(text: str | None) -> dict[str, Any]:
     try:
-        content = json.loads(text or "{}")
+        content = stored_json(text or "{}")
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.errors import UsageError, hint, one_line
+from reporter.core.files import stored_json
 from reporter.runs.plan import AnalysisCell
 from reporter.spec.models import StatesModel
 from reporter.store import Store
@@ -121,7 +121,7 @@ def _done(plan: Plan, store: Store) -> tuple[list[Cell], dict[str, str]]:
         key = (cell.key.model, cell.key.checkpoint, cell.key.corpus)
         facts = models[key[:2]]
         cell_so_far = cells.setdefault(key, Cell(*key, {}, facts, {name: row[name] for name in _COUNTED}))
-        options = json.loads(row["options"])
+        options = stored_json(row["options"])
         cells[key] = replace(cell_so_far, metrics={**cell_so_far.metrics, cell.key.metric: options})
     return list(cells.values()), left_out
 

@@ -10,12 +10,12 @@ significant results are shown (those with the largest effects) makes no differen
 not corrected, like those of claims.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
+from reporter.core.files import stored_json
 from reporter.core.numbers import short
 from reporter.core.places import capital, listed, token_set
 from reporter.judge.judging import NOT_REGISTERED, registration_lines
@@ -206,7 +206,7 @@ def _undecided(rows: Sequence[Record]) -> Iterator[str]:
     """Yield why claims have no verdict, and what a verdict needs."""
     for row in rows:
         if row["reading"] == 1 and row["verdict"] in ("inconclusive", "failed"):
-            detail = json.loads(row["detail"])
+            detail = stored_json(row["detail"])
             why = ". ".join(capital(detail[key]) for key in ("reason", "power") if detail.get(key))
             yield f"{row['verdict'].capitalize()}: {row['says']} {why}."
 

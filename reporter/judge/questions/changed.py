@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from reporter.core.files import stored_json
 from reporter.core.numbers import counted, estimate, interval, short, signed
 from reporter.core.places import capital, in_backticks, listed, numbers_of, place, ranges
 from reporter.core.table import Row
@@ -244,7 +245,7 @@ def _least_loss() -> float:
 
 def _untouched(tuned: Record, base: Record) -> str | None:
     """Return what has exactly the weights of the base, by hashes; None where these are unknown."""
-    mine, theirs = (json.loads(model.get("weights") or "{}") for model in (tuned, base))
+    mine, theirs = (stored_json(model.get("weights") or "{}") for model in (tuned, base))
     blocks = [group for group in mine if group.isdigit()]
     if not blocks or not theirs:
         return None
@@ -315,9 +316,9 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
     sentences = [_verdict_line(row), _depth(row), _outputs(row), _states(row), _weights(row), _loss(row)]
     if numbers and row["changed"]:
         sentences.append(_differ(numbers))
-    if row["changed"] and (tokens := json.loads(row["tokens"])):
+    if row["changed"] and (tokens := stored_json(row["tokens"])):
         sentences.append(f"Tokens that moved most: {', '.join(map(in_backticks, tokens))}.")
-    if row["verdict"] == "changed" and (words := json.loads(row["words"])):
+    if row["verdict"] == "changed" and (words := stored_json(row["words"])):
         sentences.append(f"Words read from the mean change of early tokens: {', '.join(map(in_backticks, words))}.")
     shown = sorted(numbers, key=lambda change: change["number"]) if row["changed"] else ()
     return Box(

@@ -7,7 +7,6 @@ Numbers that measure different things in both roles, such as their losses, are n
 (``Statistic.within_role``).
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from reporter.core.files import stored_json
 from reporter.core.places import capital, token_set
 from reporter.geometry.statistics import Method, fisher_interval
 from reporter.judge.claims import Kinship, at_equal_size, first_token_differences
@@ -362,7 +362,7 @@ def write_correlations(store: Store, study: str) -> int:
     Scores are those of the study, and the measured loss, which is compared among encoders and among decoders apart.
     """
     features = store.records(_FEATURES, {"study": study})
-    given = {row["model"]: json.loads(row["scores"]) for row in store.records(_SCORES, {"study": study})}
+    given = {row["model"]: stored_json(row["scores"]) for row in store.records(_SCORES, {"study": study})}
     by_feature: dict[Any, dict[str, float]] = defaultdict(dict)
     for row in features:
         if (row["metric"], row["statistic"]) != LOSS:

@@ -1,10 +1,10 @@
 """A question that stored numbers answer: the rows of its answer, and what they come to, as boxes and as Markdown."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from reporter.core.files import stored_json
 from reporter.core.table import Row
 
 Record = Mapping[str, Any]
@@ -145,7 +145,7 @@ def gaps(read: Read, metric: str, statistic: str) -> dict[tuple[str, str], str]:
     """
     reasons: dict[tuple[str, str], str] = {}
     for cell in read(_CELLS.format(metric=metric)):
-        entries = json.loads(cell["reasons"] or "[]")
+        entries = stored_json(cell["reasons"] or "[]")
         why = cell["error"] or next((entry["reason"] for entry in entries if entry["statistic"] == statistic), None)
         if why is not None:
             why = str(why).removeprefix(f"model '{cell['model']}': ").removeprefix(f"corpus '{cell['corpus']}': ")
