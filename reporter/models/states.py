@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from reporter.core.arrays import obstacle
 from reporter.core.errors import ReporterError, UsageError, failing_as, failures
 from reporter.core.files import parse_json
+from reporter.core.outputs import require_replaceable_file
 from reporter.models.anatomy import Anatomy
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import Captured
@@ -240,7 +241,7 @@ def save_states(
     """Write hidden states to a safetensors file, for a study that says ``models: {big: {states: {wiki: FILE}}}``.
 
     Args:
-        path: the file, which is replaced if it is there.
+        path: the file; one that is there is replaced if it holds states.
         states: {layer: (tokens, width)} with the layers 0…L, or (L + 1, tokens, width); NumPy or torch. Layer 0 is what
             enters the first block, layer l what block l returns, before any final norm.
         texts: for each token the place of its text in the corpus, from 0, ascending.
@@ -255,7 +256,7 @@ def save_states(
         the path.
 
     Raises:
-        UsageError: shapes do not fit, or the role is unknown.
+        UsageError: shapes do not fit, the role is unknown, or the file is somebody else's.
         ReporterError: the file cannot be written.
     """
     from safetensors.torch import save_file
@@ -278,6 +279,7 @@ def save_states(
     tensors |= {} if given.token_ids is None else {"token_ids": torch.from_numpy(given.token_ids)}
     metadata = {"role": given.measured_role, "names": json.dumps(list(names or given.names), ensure_ascii=False)}
     path = Path(path)
+    require_replaceable_file(path, _has_states)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     with failing_as(f"{path} cannot be written", OSError):
         try:
@@ -286,6 +288,17 @@ def save_states(
         finally:
             part.unlink(missing_ok=True)
     return path
+
+
+def _has_states(path: Path) -> bool:
+    """Return whether a file is one of states."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            return "layer/0" in set(file.keys())
+    except SafetensorError:
+        return False
 
 
 def read_states(path: Path) -> States:

@@ -134,6 +134,18 @@ def test_any_array_of_the_same_numbers_measures_the_same(recwarn):
     assert not recwarn.list
 
 
+def test_only_files_of_states_are_replaced(tmp_path):
+    states, texts = np.random.default_rng(0).standard_normal((3, 12, 4)), np.repeat([0, 1, 2], 4)
+    for _ in range(2):
+        reporter.save_states(tmp_path / "mine", states, texts, role="encoder")
+    (tmp_path / "thesis").write_text("years")
+    (tmp_path / "link").symlink_to("thesis")
+    for name, message in (("thesis", "exists, and it is not a file that this command wrote"), ("link", "is a link")):
+        with pytest.raises(reporter.UsageError, match=message):
+            reporter.save_states(tmp_path / name, states, texts, role="encoder")
+    assert (tmp_path / "thesis").read_text() == "years"
+
+
 def test_numbers_of_numpy_are_options_like_those_of_python():
     x, counts = np.random.default_rng(0).standard_normal((2, 40, 4)), (np.int64(64), np.array(64), 64)
     one, two, three = (reporter.measure(x, [{"anisotropy": {"sample": count}}]).layer_metrics for count in counts)
