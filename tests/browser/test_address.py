@@ -25,8 +25,12 @@ VALUES = (
 )
 HASHES = ("#%", "#figure-%" + quote(MARKUP), "#a=%&__proto__=1&constructor=2" + MARKUP)
 PAGES = [
-    *(("made-up", name) for name in ("index", "layers", "training", "method")),
-    *(("explored", "tokens"), ("exhibited", "weights"), ("exhibited", "texts"), ("whole", "claims")),
+    *(("made-up", name) for name in ("index", "layers", "method")),
+    ("whole", "claims"),
+    *(
+        pytest.param(*page, marks=pytest.mark.nightly)  # seconds each
+        for page in (("made-up", "training"), ("explored", "tokens"), ("exhibited", "weights"), ("exhibited", "texts"))
+    ),
 ]
 JOURNEY = ("journey", "model", "checkpoint", "layer", "text", "token")
 # The elements of a page without its drawings, whose marks follow what is drawn.
@@ -91,7 +95,9 @@ def test_no_part_of_an_address_acts(tab, reports, study, name):
         look(tab, reports / study / f"{name}.html", query, hash)
 
 
-@pytest.mark.parametrize(("study", "name"), [("made-up", "layers"), ("explored", "tokens")])
+@pytest.mark.parametrize(
+    ("study", "name"), [("made-up", "layers"), pytest.param("explored", "tokens", marks=pytest.mark.nightly)]
+)
 def test_no_part_of_an_address_acts_in_one_file(tab, reports, single, study, name):
     for query, hash in addresses(reports / study / f"{name}.html"):
         look(tab, single / f"{study}.html", f"?page={name}&{query[1:]}", hash)
@@ -99,8 +105,7 @@ def test_no_part_of_an_address_acts_in_one_file(tab, reports, single, study, nam
         look(tab, single / f"{study}.html", f"?{urlencode({'page': value})}", "")
 
 
-@pytest.mark.parametrize("given", ["td", "<b>", "constructor"])
-@pytest.mark.parametrize("name", ["index", "method"])
+@pytest.mark.parametrize(("name", "given"), [("index", "<b>"), ("index", "td"), ("method", "constructor")])
 def test_a_renamed_model_changes_words_and_no_element(tab, reports, name, given):
     page = reports / "whole" / f"{name}.html"
     model, other = re.findall(r'data-model="([^"]+)"', read(reports / "whole" / "index.html"))[:2]
