@@ -60,8 +60,8 @@ METHODS: Mapping[str, str] = {
     "standard deviations of these.",
     "Jackknife": "The number is computed without each of 8 or 10 groups of texts in turn. Student's t gives the "
     "interval.",
-    "Scale of an interval": "An interval on the log, logit or Fisher's z scale is computed there and mapped back. A share "
-    "of exactly 0 or 1 has Wilson's.",
+    "Scale of an interval": "An interval on the log, logit or Fisher's z scale is computed there and mapped back. A "
+    "share of exactly 0 or 1 has Wilson's.",
 }
 """What the lines of intervals and of the size of the corpus refer to, for the glossary and for pages of metrics."""
 
