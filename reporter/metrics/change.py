@@ -65,7 +65,7 @@ STATISTICS = (
         ("merchant2020finetuning",),
         interval=described("log"),
         trap="A changed block moves all later layers. The first layer that moves identifies the block. Rounding of "
-        "sampled states to 16 bits makes a distance of 0.001 come out 4 % too large, 0.01 by 0.05 %.",
+        "sampled states to 16 bits makes a distance of 0.001 come out up to 5 % too large, one of 0.01 0.06 %.",
         short="distance from the base",
         bounds=(0, None),
         smallest=0.001,

@@ -136,14 +136,14 @@ def test_no_coordinate_is_off_by_more_than_is_said():
     assert ((read(once) - once).abs() <= (once - once.mean(0)).abs() * 2**-10 + once.abs() * 2**-20).all()
 
 
-@pytest.mark.parametrize(("distance", "error"), [(0.001, 0.045), (0.0016, 0.018), (0.01, 0.0006)])
+@pytest.mark.parametrize(("distance", "error"), [(0.001, 0.05), (0.0016, 0.02), (0.01, 0.0006)])
 def test_rounding_adds_to_a_small_distance_what_the_docs_say(distance, error):
     x = torch.randn(500, 256, generator=torch.Generator().manual_seed(1))
     step = torch.randn(500, 256, generator=torch.Generator().manual_seed(2))
     moved = x + step * (distance * x.norm(dim=1) / step.norm(dim=1))[:, None]
     found = float(((read(moved) - read(x)).norm(dim=1) / read(x).norm(dim=1)).mean())
     assert distance < found < distance * (1 + error)
-    assert found <= (distance**2 + 0.0003**2) ** 0.5
+    assert found <= (distance**2 + 0.00033**2) ** 0.5
 
 
 def test_zeros_equal_states_and_what_is_not_finite_stay_what_they_are():
