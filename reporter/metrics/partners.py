@@ -115,12 +115,12 @@ def _resolve(spec: PartnersFile | TextHalves, folder: Path) -> WrittenPartners |
                 says = says.replace(form, form.replace(key, meant, 1))
         raise ReporterError(says) from error
     for number, row in enumerate(rows, 1):
-        text, partner, score = row.text or "", row.label or "", (row.cluster or "") if spec.score else "0"
+        text, partner, score = (row.text or "").strip(), row.label or "", (row.cluster or "") if spec.score else "0"
         earlier = min(
             first.setdefault(x, number) for x in ([(text, partner)] if spec.score else [(0, text), (1, partner)])
         )
         faults = {
-            "lacks a text": not text.strip() or not partner.strip(),
+            "lacks a text": not text or not partner,
             f"has the score '{score}', which is no number": not _NUMBER.fullmatch(score),
             f"repeats a text of pair {earlier}": earlier < number,
         }

@@ -31,7 +31,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from reporter.core.confined import confined, quoted
 from reporter.core.errors import ReporterError, UsageError, describe, no_results
 from reporter.store.parquet import is_parquet, open_parquet, parquet_files
-from reporter.store.shape import WAIT_SECONDS, attach, explained, is_torn, require_plain, require_version
+from reporter.store.shape import WAIT_SECONDS, attach, explained, is_torn, require_ours, require_version
 
 if TYPE_CHECKING:
     import duckdb
@@ -283,7 +283,7 @@ def _opened(path: Path, question: dict[str, Any]) -> Iterator[duckdb.DuckDBPyCon
             open_parquet(connection, path, files)
         else:
             attach(connection, path, "results", read_only=True)
-            require_plain(connection, "results", path)
+            require_ours(connection, "results", path)
             connection.execute("USE results")
             require_version(connection, path)
         yield connection

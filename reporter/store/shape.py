@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter import __version__
 from reporter.core.children import Limit, in_child
-from reporter.core.confined import confined, quoted
-from reporter.core.errors import ReporterError, first_line, no_results, one_line
+from reporter.core.confined import confined, quoted, require_plain
+from reporter.core.errors import ReporterError, first_line, no_results
 from reporter.core.files import place_file, unfinished_folder, writing
 from reporter.core.table import LAST_CHECKPOINT, Column, Table
 from reporter.metrics.base import Value
@@ -73,7 +73,7 @@ def opened(
         read_only: whether other readers may work at the same time.
         options: further options of ATTACH.
         waiting: called once, after 2 s of waiting, with a message; by default a warning is logged.
-        is_plain: called while the file is open; whether :func:`require_plain` has seen it in this state.
+        is_plain: called while the file is open; whether :func:`require_ours` has seen it in this state.
 
     Raises:
         ReporterError: the lock stayed taken, the file is no database, it is damaged or was changed, it holds what could
@@ -86,7 +86,7 @@ def opened(
         attach(process, path, name, read_only, options, waiting)
         try:
             if not is_plain():
-                require_plain(process, name, path)
+                require_ours(process, name, path)
             # a connection of its own, so that nothing temporary stays behind
             with _errors_explained(path), process.cursor() as connection:
                 connection.execute(f"USE {name}")
@@ -141,7 +141,7 @@ def attached(
     with _one_at_a_time, confined(reached, folder, spill, memory_limit=MEMORY) as connection:
         for name, path in files.items():
             attach(connection, path, name, read_only=True)
-            require_plain(connection, name, path)
+            require_ours(connection, name, path)
         yield connection
 
 
@@ -305,26 +305,8 @@ PROFILES = View(
 VIEWS = {view.name: view for view in (LAYERS, PROFILES)}
 
 
-_STRANGE = (
-    ("macro", "SELECT function_name FROM duckdb_functions() WHERE database_name = $name"),
-    ("trigger", "SELECT trigger_name FROM duckdb_triggers() WHERE database_name = $name"),
-    ("schema", "SELECT schema_name FROM duckdb_schemas() WHERE database_name = $name AND schema_name NOT IN "
-     "('main', 'information_schema', 'pg_catalog')"),
-    ("view", "SELECT view_name FROM duckdb_views() WHERE database_name = $name AND NOT internal AND sql NOT IN "
-     "(SELECT unnest($views))"),
-    # only now: to list columns, DuckDB evaluates views
-    ("generated column", "SELECT table_name || '.' || column_name FROM duckdb_columns() "
-     "WHERE database_name = $name AND is_generated"),
-    ("default value", "SELECT table_name || '.' || column_name FROM duckdb_columns() "
-     "WHERE database_name = $name AND column_default IS NOT NULL"),
-    ("constraint", "SELECT table_name || '.' || constraint_text FROM duckdb_constraints() "
-     "WHERE database_name = $name AND constraint_type != 'NOT NULL'"),
-)  # fmt: skip
-"""What a file may hold that runs when a statement reads or writes it: a macro even stands in for a function."""
-
-
-def require_plain(connection: duckdb.DuckDBPyConnection, name: str, path: Path) -> None:
-    """Refuse a database with anything but base tables and reporter's own views; nothing of it is evaluated.
+def require_ours(connection: duckdb.DuckDBPyConnection, name: str, path: Path) -> None:
+    """Refuse a database with anything but tables and views as reporter writes them; nothing of it is evaluated.
 
     Args:
         connection: has the file attached and does not use it yet, so that its macros stand in for nothing.
@@ -335,13 +317,7 @@ def require_plain(connection: duckdb.DuckDBPyConnection, name: str, path: Path) 
         ReporterError: with the name of what could run, or of a column of ours that has another type.
     """
     views, types = _our_catalogue(*tables())
-    for kind, query in _STRANGE:
-        found = connection.execute(query, {"name": name, "views": views} if "$views" in query else {"name": name})
-        if names := sorted(str(row[0]) for row in found.fetchall()):
-            raise ReporterError(
-                f"{path} has a {kind} '{one_line(names[0])}', which could run when the file is read. If it is yours, "
-                "move it to a database of its own that attaches this file; otherwise do not trust the file"
-            )
+    require_plain(connection, name, path, views)
     columns = "SELECT lower(table_name), lower(column_name), data_type FROM duckdb_columns() WHERE database_name = ?"
     rows = connection.execute(columns, [name]).fetchall()
     version = f'SELECT version FROM "{name}".schema_version'

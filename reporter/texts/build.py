@@ -26,8 +26,8 @@ from reporter.spec.corpora import ALIKE, CorpusPart
 from reporter.spec.part import Complaint
 from reporter.spec.problems import Location
 from reporter.texts.chat import no_role, require_role
-from reporter.texts.readers import listed
 from reporter.texts.sources import Origin, SourceContext, WholeWords, source_of
+from reporter.texts.tables import listed
 from reporter.texts.texts import BLOB, CLUSTERS, LABELS, META, OFFSETS, Record, Texts, open_texts
 
 # Writes a folder of texts one text at a time: memory holds one text, and twelve bytes of each that was written.
@@ -211,14 +211,13 @@ def _rows_with_words(places: NDArray[np.uint64], lengths: NDArray[np.int64], wor
 
 # Why a text is dropped, in the order of the checks: the words for it, the key that decides it, and the remedy.
 _REASONS = {
-    "missing (NULL)": ("column", "name another `column`"),
-    "empty": ("", "add texts"),
+    "missing or empty": ("", "add texts, or name another `column`"),
     "with fewer words than `min_words`": ("min_words", "lower `min_words`"),
     "with more words than `max_words`": ("max_words", "raise `max_words`"),
     "with other labels": ("only", "change `only`"),
 }
 _BINARY = 0.1  # share of zero bytes in a file that is not text
-FORMAT = 1  # counts up whenever the same source would be read or filtered into other texts
+FORMAT = 2  # counts up whenever the same source would be read or filtered into other texts
 
 
 def build_texts(
@@ -280,7 +279,7 @@ class _Filter:
             self._labels[record.label] = None
         too_long = self._spec.max_words is not None and words > self._spec.max_words
         other_label = self._only is not None and record.label not in self._only
-        failed = (record.text is None, words == 0, words < self._spec.min_words, too_long, other_label)
+        failed = (words == 0, words < self._spec.min_words, too_long, other_label)
         if any(failed):
             self.dropped[list(_REASONS)[failed.index(True)]] += 1
             return False

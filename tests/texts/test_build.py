@@ -32,7 +32,7 @@ def test_filters_limit_and_counts(build, refused, tmp_path):
     assert list(texts) == ["a b", "é e", "a b c"]
     assert (texts.words, texts.characters, texts.dropped) == (7, 11, 4)  # "too late" was never read
     assert (texts.name, texts.source, texts.labels) == ("mine", "inline", None)
-    says = r"no text of .*: 1 empty, 1 .* `min_words` \(2\), 1 .* `max_words` \(3\); add texts$"
+    says = r"no text of .*: 1 missing or empty, 1 .* `min_words` \(2\), 1 .* `max_words` \(3\); add texts, or"
     refused(says, InlineCorpus(texts=("", "one", "one two three four"), min_words=2, max_words=3), "small")
     assert folders(tmp_path) == [texts.folder.name]
 

@@ -57,7 +57,7 @@ def test_a_split_with_class_labels_numbers_as_labels_and_one_column_for_both(bui
     assert hub.calls == [(("org/set", "raw"), {"split": "train", "revision": "v1", "streaming": False}, False)]
     assert hub.rows.read == [(0, 1024, ["text", "label"])]  # other columns are not read
     assert [call[0] for call in hub.mock_calls[-2:]] == ["disable_progress_bars", "enable_progress_bars"]
-    assert [build(spec(label=column)).labels for column in ("id", "text")] == [("1", "3"), ("a b", " c ")]
+    assert [build(spec(label=column)).labels for column in ("id", "text")] == [("1", "3"), ("a b", "c")]
 
 
 def test_what_was_fetched_is_found_again_without_the_package(build, hub, refused, monkeypatch):

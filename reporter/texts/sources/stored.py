@@ -17,32 +17,23 @@ from reporter.spec.corpora import CorpusPart, LabelledCorpus
 from reporter.spec.part import AsPath, AsTuple, InheritedText, Text, wrong
 from reporter.texts import readers
 from reporter.texts.sources import Origin, SourceContext, corpus_source, digest, file_hash
+from reporter.texts.tables import TABLES, TableKind, mark_of, read_table, require_column
 from reporter.texts.texts import Record
 
-_Kind = Literal["text", "csv", "tsv", "jsonl", "json", "parquet"]
 
-_TABLES: dict[str, _Kind] = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".parquet": "parquet",
-}
-
-
-def kind_of(path: Path) -> _Kind:
+def kind_of(path: Path) -> TableKind | Literal["text"]:
     """Return how a file is read, as its name tells: as plain text, or as a kind of table."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    return _TABLES.get(suffixes[-1] if suffixes else "", "text")
+    return TABLES.get(suffixes[-1] if suffixes else "", "text")
 
 
 class FileCorpus(LabelledCorpus):
-    """Texts from a file: plain text, or a column of a CSV, JSONL or Parquet file."""
+    """Texts from a file: plain text, or a column of a table (CSV, TSV, JSON lines, JSON, Parquet, DuckDB)."""
 
     file: Annotated[Path, AsPath] = Field(description="The file, relative to the study file or absolute.")
     unit: Literal["line", "paragraph", "document"] = Field("line", description="Unit of one text in a plain text file.")
     column: Text | None = Field(None, description="Column with the texts, for a table.")
+    table: Text | None = Field(None, description="Table in a .duckdb file; default: the only one.")
     chat: bool = Field(
         False,
         description="Each line of a .jsonl file is a conversation: a list of turns with `role` and `content` under "
@@ -80,24 +71,21 @@ def file(corpus: FileCorpus, context: SourceContext) -> Origin:
     named = {"column": corpus.column, **corpus.marks}
     if kind == "text" and any(named.values()):
         key = next(key for key, name in named.items() if name)
-        raise ReporterError(
-            f"`{key}` needs a table (.csv, .tsv, .jsonl, .json, .parquet), but {path} is plain text; remove `{key}`"
-        )
+        raise ReporterError(f"`{key}` needs a table ({', '.join(TABLES)}), but {path} is plain text; remove `{key}`")
     if corpus.chat and kind != "jsonl":
         raise ReporterError(
             f"a chat must be a .jsonl file with a conversation on each line, got {path}; remove `chat`, or convert "
             "the file"
         )
 
+    if corpus.table is not None and kind != "duckdb":
+        raise ReporterError(f"`table` needs a .duckdb file, got {path}; remove `table`")
+
     def read() -> Iterator[Record]:
         if kind == "text":
             return readers.read_text_files(files, corpus.unit)
-        if kind == "jsonl":
-            column = corpus.column or ("messages" if corpus.chat else None)
-            return readers.read_json_lines(path, column, corpus.marks, corpus.chat)
-        if kind == "json" or kind == "parquet":
-            return readers.read_with_duckdb(path, kind, corpus.column, corpus.marks)
-        return readers.read_csv(path, corpus.column, corpus.marks, tabs=kind == "tsv")
+        column = corpus.column or ("messages" if corpus.chat else None)
+        return read_table(path, kind, column, corpus.marks, corpus.chat, corpus.table)
 
     return Origin(shared(corpus.file, context.folder), digest(map(file_hash, files)), read)
 
@@ -151,7 +139,7 @@ class SampleCorpus(LabelledCorpus):
 def sample(corpus: SampleCorpus, context: SourceContext) -> Origin:
     """Find the texts that ship with reporter."""
     path = Path(__file__).parents[1] / f"{corpus.sample}.jsonl"
-    read = partial(readers.read_json_lines, path, "text", corpus.marks)
+    read = partial(read_table, path, "jsonl", "text", corpus.marks)
     return Origin(f"reporter's sample '{corpus.sample}'", file_hash(path), read)
 
 
@@ -208,8 +196,8 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
     names = rows.column_names
     if names is None:  # a stream may not know its columns before its first row
         names = list(next(iter(rows), {}))
-    columns = [readers.require_column(spec.column, names, where)]
-    marked = {key: readers.require_column(name, names, where, key) for key, name in spec.marks.items() if name}
+    columns = [require_column(spec.column, names, where)]
+    marked = {key: require_column(name, names, where, key) for key, name in spec.marks.items() if name}
     columns += marked.values()
     features = {key: None if rows.features is None else rows.features[name] for key, name in marked.items()}
     rows = rows.select_columns(list(dict.fromkeys(columns)))  # a column named twice is read once
@@ -223,7 +211,11 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
                     f"{where} row {start + row}: the column '{spec.column}' must hold text, got {kind}; name another "
                     "`column`"
                 )
-            yield Record(text, **{key: _name(batch[name][row], features[key]) for key, name in marked.items()})
+            where = f"{where} row {start + row}: the"
+            named = {key: _name(batch[name][row], features[key]) for key, name in marked.items()}
+            yield Record(
+                text, **{key: mark_of(value, f"{where} {key} '{marked[key]}'") for key, value in named.items()}
+            )
         start += len(texts)
 
 
@@ -257,13 +249,11 @@ def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
             ) from error
 
 
-def _name(value: Any, feature: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if hasattr(feature, "int2str"):
+def _name(value: Any, feature: Any) -> Any:
+    if isinstance(value, int) and hasattr(feature, "int2str"):
         # Datasets write -1 where a class label is withheld, as in the test splits of benchmarks.
-        return str(feature.int2str(value)) if value >= 0 else None
-    return str(value)
+        return feature.int2str(value) if value >= 0 else None
+    return value
 
 
 @contextmanager
