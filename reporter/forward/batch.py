@@ -151,7 +151,7 @@ class HiddenBatch:
         peaks: max |x_j| of each state, on the host, shape (places, tokens).
         token_ids: shape (tokens,).
         texts: number of each token's text, or of its window (see ``TokenisedText``), shape (tokens,).
-        originals: place of the first text of the corpus with the same content, shape (tokens,).
+        originals: place of the first text of the corpus of which the model reads the same ids, shape (tokens,).
         units: the unit of observation, by its first text, shape (tokens,): texts that say the same, windows of a text
             and texts of a cluster are one observation, and share their bootstrap weights.
         positions: place of each token in its text, or in its window of a long one, 0 = first, shape (tokens,).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -63,19 +63,37 @@ def drawn_texts(corpus: Corpus, size: int, context: Context) -> tuple[list[str],
 
 
 def distinct_texts(
-    corpus: Corpus, order: Ints, size: int, context: Context, taken: Collection[str] = ()
+    corpus: Corpus, order: Ints, size: int, context: Context, seen: set[bytes] | None = None
 ) -> dict[str, int]:
-    """Return the rows of distinct texts in an order, ``size`` of them or a few more, without those that are taken."""
-    distinct: dict[str, int] = {}
+    """Return the rows of distinct texts in an order, ``size`` of them or a few more.
+
+    Texts are distinct if the model reads different ids of them.
+
+    Args:
+        corpus: where the texts are.
+        order: rows of the corpus.
+        size: how many are wanted.
+        context: has the model.
+        seen: what the model reads of texts that do not count again; this call adds to it.
+    """
+    seen, distinct = set() if seen is None else seen, dict[str, int]()
     for start in range(0, len(order), _AT_ONCE):
         if len(distinct) >= size:
             break
-        rows: dict[str, int] = {}
-        for row in order[start : start + _AT_ONCE].tolist():
-            rows.setdefault(corpus.texts[row], row)
-        new = (text for text in readable(list(rows), context) if text not in distinct and text not in taken)
-        distinct |= {text: rows[text] for text in new}
+        rows = order[start : start + _AT_ONCE].tolist()
+        texts = [corpus.texts[row] for row in rows]
+        distinct |= {texts[index]: rows[index] for index in unseen(ids_read(texts, context, corpus.max_tokens), seen)}
     return distinct
+
+
+def unseen(read: Mapping[int, Hashable], seen: set[Any]) -> list[int]:
+    """Return the places of what comes for the first time, and add it to what was seen."""
+    places = []
+    for place, what in read.items():
+        if what not in seen:
+            seen.add(what)
+            places.append(place)
+    return places
 
 
 def units_of(corpus: Corpus, rows: Sequence[int]) -> Ints:
@@ -85,11 +103,12 @@ def units_of(corpus: Corpus, rows: Sequence[int]) -> Ints:
     return np.array([numbers[cluster] for cluster in clusters], dtype=np.int64)
 
 
-def readable(texts: Sequence[str], context: Context) -> list[str]:
-    """Return the texts in which the tokenizer finds a token, in their order."""
+def ids_read(texts: Sequence[str], context: Context, max_tokens: int | None = None) -> dict[int, bytes]:
+    """Return the ids that the model reads of each text, by its place; without texts in which there is no token."""
     from reporter.forward.measure import tokenised_texts
 
-    return [texts[text.index] for text in tokenised_texts(texts, context.model)]
+    tokens = tokenised_texts(texts, context.model, max_tokens or sys.maxsize)
+    return {text.index: text.ids.tobytes() for text in tokens}
 
 
 def label(text: str) -> str:

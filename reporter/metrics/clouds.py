@@ -204,7 +204,7 @@ STATISTICS = (
     "well a linear classifier predicts the corpus.",
     question="similarity",
     statistics=STATISTICS,
-    version=4,
+    version=5,
     cost="a forward pass over the samples; all distances and five classifiers per layer",
     tables=(HistogramBin, Explained, Point),
     charts=(CLOUD_POINTS, SEPARABILITY, CLOUD_HISTOGRAMS, CLOUD_EXPLAINED),

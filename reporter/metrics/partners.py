@@ -22,7 +22,7 @@ from reporter.geometry.components import largest_components
 from reporter.geometry.intervals import error_over_texts, interval, student_interval
 from reporter.geometry.statistics import correlation, ranks
 from reporter.metrics._classifiers import all_the_same
-from reporter.metrics._items import ALL_MODELS, ModelNames, drawn_texts, evenly
+from reporter.metrics._items import ALL_MODELS, ModelNames, drawn_texts, evenly, ids_read, unseen
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
 from reporter.metrics.base import Statistic, Value, with_floor
 from reporter.metrics.probes import accuracies
@@ -149,19 +149,18 @@ def halves_of(text: str) -> tuple[str, str] | None:
 
 
 def halved(item: TextHalves, corpus: Corpus, context: Context) -> list[tuple[str, str]]:
-    """Return the halves of at most ``sample`` texts of a corpus, of a cluster of texts one; no half comes twice.
+    """Return the halves of at most ``sample`` texts of a corpus, of a cluster of texts one.
+
+    No half comes twice, as the model reads it.
 
     Raises:
         ReporterError: fewer than ``FEWEST`` texts can be halved.
     """
     texts, units = drawn_texts(corpus, len(corpus.texts), context)
-    pairs, short, seen = list[tuple[str, str]](), 0, set[Any]()
-    for text, unit in zip(texts, units.tolist(), strict=True):
-        pair = halves_of(text)
-        short += pair is None
-        if pair is not None and not {unit, (0, pair[0]), (1, pair[1])} & seen and len(pairs) < item.sample:
-            seen |= {unit, (0, pair[0]), (1, pair[1])}
-            pairs.append(pair)
+    halves = [(unit, pair) for text, unit in zip(texts, units.tolist(), strict=True) if (pair := halves_of(text))]
+    short, first_of_unit = len(texts) - len(halves), unseen({row: unit for row, (unit, _) in enumerate(halves)}, set())
+    pairs = [halves[row][1] for row in first_of_unit]
+    pairs = [pairs[row] for row in different(pairs, context, corpus.max_tokens)][: item.sample]
     if len(pairs) < FEWEST:
         raise ReporterError(
             f"only {len(pairs)} different texts of corpus '{item.halves}' can be halved, and {FEWEST} are needed: a "
@@ -172,6 +171,20 @@ def halved(item: TextHalves, corpus: Corpus, context: Context) -> list[tuple[str
             f"{short:,} of {len(texts):,} texts have fewer than {SHORTEST} characters and were not halved"
         )
     return pairs
+
+
+def different(pairs: Sequence[tuple[str, str]], context: Context, max_tokens: int | None) -> list[int]:
+    """Return the places of pairs of which the model reads neither side in an earlier pair, in the same place."""
+    sides = [ids_read(side, context, max_tokens) for side in zip(*pairs, strict=True)]
+    seen: tuple[set[bytes], ...] = (set(), set())
+    places = []
+    for row in range(len(pairs)):
+        read = [side.get(row) for side in sides]
+        if None not in read and not any(ids in known for ids, known in zip(read, seen, strict=True)):
+            places.append(row)
+            for ids, known in zip(read, seen, strict=True):
+                known.add(ids)  # type: ignore[arg-type]
+    return places
 
 
 _number = partial(Statistic, floor=True, noise="chance")
@@ -263,7 +276,7 @@ class PartnerNumber(OfModel, table="partner_numbers", metric="partners"):
         ("set of pairs", "sets of pairs"),
         (Reference("halves", "corpora"), Reference("models", "models", several=True)),
     ),
-    version=2,
+    version=3,
     resolve=_resolve,
     pooled=True,
     baselines=True,
@@ -279,7 +292,18 @@ def partners(item: WrittenPartners | TextHalves, context: Context) -> Iterator[R
         pairs, max_tokens = halved(item, corpus, context), corpus.max_tokens
         texts, others, scores = [first for first, _ in pairs], [second for _, second in pairs], [None] * len(pairs)
     else:
-        texts, others, scores = map(list, zip(*item.pairs, strict=True))
+        rows = list(item.pairs)
+        if rows[0][2] is None:  # whose partner is searched among all: of two that are read alike, none is found
+            kept = different([(text, partner) for text, partner, _ in rows], context, None)
+            if len(kept) < min(FEWEST, len(rows)):
+                raise ReporterError(f"this model reads only {len(kept)} different pairs; {FEWEST} are needed")
+            if len(kept) < len(rows):
+                context.warnings.append(
+                    f"{len(rows) - len(kept):,} of {len(rows):,} pairs repeat a text of an earlier pair, as this model "
+                    "reads them, and were left out"
+                )
+            rows = [rows[row] for row in kept]
+        texts, others, scores = map(list, zip(*rows, strict=True))
     vectors, places = pooled_by([*texts, *others], context, poolings, max_tokens), context.layout.places
     halves = isinstance(item, TextHalves)
     own = own_vectors([*texts, *others], context, max_tokens)

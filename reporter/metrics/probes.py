@@ -33,11 +33,12 @@ from reporter.metrics._items import (
     ModelNames,
     Point,
     distinct_texts,
+    ids_read,
     points,
     read_list,
-    readable,
     stream,
     under,
+    unseen,
 )
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
 from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
@@ -400,7 +401,7 @@ def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     cost="a forward pass over the sample; per layer and fold four classifiers, and with `pooling: auto` two more for "
     "the other poolings",
     tables=(ProbePooling, ProbeText, Point),
-    version=7,
+    version=8,
     charts=(PROBES, BY_POOLING, SELECTIVITY),
     section=Section(
         ProbeSpec,
@@ -571,11 +572,10 @@ def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Label
         name: stream(context.seed, "labelled texts", name).permutation(np.flatnonzero(np.asarray(codes) == code))
         for code, name in enumerate(names)
     }
-    taken: set[str] = set()
+    seen: set[bytes] = set()
     chosen: dict[str, dict[str, int]] = {}
     for name, quota in quotas({name: len(class_rows) for name, class_rows in rows.items()}, size).items():
-        of_class = distinct_texts(corpus, rows[name], quota, context, taken)
-        taken |= of_class.keys()
+        of_class = distinct_texts(corpus, rows[name], quota, context, seen)
         chosen[name] = dict(list(of_class.items())[:quota])
     return _joined_classes(chosen, fewest, corpus.max_tokens, texts.clusters)
 
@@ -583,7 +583,10 @@ def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Label
 def of_words(words: Mapping[str, Sequence[str]], size: int, fewest: int, context: Context) -> Labelled:
     """Return at most ``size`` words, as evenly from the classes as these allow; see ``of_corpus``."""
     chosen: dict[str, dict[str, int]] = {}
-    readable_words = {name: readable(list(dict.fromkeys(class_words)), context) for name, class_words in words.items()}
+    readable_words: dict[str, list[str]] = {}
+    seen: set[bytes] = set()
+    for name, class_words in words.items():
+        readable_words[name] = [class_words[index] for index in unseen(ids_read(class_words, context), seen)]
     place = {word: row for row, word in enumerate(word for class_words in words.values() for word in class_words)}
     for name, quota in quotas({name: len(class_words) for name, class_words in readable_words.items()}, size).items():
         order = stream(context.seed, "words", name).permutation(len(readable_words[name]))[:quota]

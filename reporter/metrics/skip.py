@@ -233,7 +233,7 @@ class Proposal:
         (Reference("corpus", "corpora"),),
     ),
     cost="about L/2 passes through L blocks and L through the head, and at most four per number of blocks above one",
-    version=5,
+    version=6,
     tables=(SkippedBlocks, RepeatedBlocks),
     charts=(REPEATS,),
 )

@@ -89,7 +89,7 @@ class TuningWord(OfModel, table="tuning_words", metric="tuning_words"):
     ),
     last_only=True,
     against_base=True,
-    version=3,
+    version=4,
 )
 def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | TuningWord]:
     """Yield the static share at each layer, and the words at the middle layer and the last one."""

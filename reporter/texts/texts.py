@@ -39,12 +39,13 @@ class Record(NamedTuple):
 # Equal texts: they are one observation, however often a corpus repeats them.
 
 
-def originals(texts: Iterable[str]) -> NDArray[np.int64]:
+def originals(contents: Iterable[bytes]) -> NDArray[np.int64]:
     """Return for each text the index of the first text with the same content, shape (texts,).
 
-    Contents are compared by 64-bit hashes, so that memory holds 8 bytes of each text.
+    Contents (what a model reads, or what a text says) are compared by 64-bit hashes, so that memory holds 8 bytes of
+    each text.
     """
-    hashes = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts)
+    hashes = (hashlib.blake2b(content, digest_size=8).digest() for content in contents)
     keys = np.fromiter((int.from_bytes(key, "little") for key in hashes), dtype=np.uint64)
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     return first[which].astype(np.int64)

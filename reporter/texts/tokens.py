@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -222,7 +223,7 @@ class TokenisedCorpus:
         starts: place of each text's first token and, at the end, the number of tokens, shape (texts + 1,). All windows
             of a text lie one after the other.
         cut: whether each text was longer than the limit, shape (texts,).
-        originals: for each text the place of the first one with the same content, shape (texts,).
+        originals: for each text the place of the first one of which the model reads the same ids, shape (texts,).
         ids: int32, shape (tokens,).
         special: True where a token is not the text's own, shape (tokens,).
         marks: bit 0 where a window begins, bit 1 where a token is context alone, shape (tokens,); None where each text
@@ -247,7 +248,8 @@ class TokenisedCorpus:
     def units(self) -> NDArray[np.int64]:
         """The unit of observation of each text, by its first text, shape (texts,).
 
-        Texts that say the same are one observation, and so are all texts of a cluster.
+        Texts of which the model reads the same ids are one observation, and so are all texts of a cluster. Texts may
+        differ in what a tokenizer drops (capitals, white space) or beyond the limit.
         """
         return self.originals if self.clusters is None else np.asarray(self.clusters[self.originals])
 
@@ -307,9 +309,11 @@ def tokenise_corpus(
     inputs = _tokenised(texts, shards(texts, PIECE_CHARACTERS), tokenizer, max_tokens, windows, chat)
     if folder is None:
         files = [io.BytesIO() for _ in kinds]
-        starts, cut = _write(inputs, len(texts), files)
+        starts, cut, firsts = _write(inputs, len(texts), files)
+        if isinstance(tokenizer, GivenTokens):  # which may be states without ids
+            firsts = originals(text.encode("utf-8", "surrogatepass") for text in texts)
         of_tokens = (np.frombuffer(x.getvalue(), kind) for x, kind in zip(files, kinds.values(), strict=True))
-        made = TokenisedCorpus(texts.name, tuple(parts), starts, cut, originals(texts), *of_tokens)
+        made = TokenisedCorpus(texts.name, tuple(parts), starts, cut, firsts, *of_tokens)
         return replace(made, clusters=texts.clusters)
     corpus = _opened(texts, folder)
     if corpus is None:
@@ -318,8 +322,8 @@ def tokenise_corpus(
             part.mkdir()
             with ExitStack() as stack:
                 opened = [stack.enter_context((part / f"{name}.bin").open("wb")) for name in kinds]
-                starts, cut = _write(inputs, len(texts), opened)
-            for file, array in (("starts", starts), ("cut", cut), ("originals", originals(texts))):
+                starts, cut, firsts = _write(inputs, len(texts), opened)
+            for file, array in (("starts", starts), ("cut", cut), ("originals", firsts)):
                 np.save(part / f"{file}.npy", array)
             write_checksums(part)
             corpus = _opened(texts, part)
@@ -335,20 +339,22 @@ _FILES: dict[str, Any] = {"ids": np.int32, "special": np.bool_, "marks": np.uint
 
 def _write(
     inputs: Iterable[TokenisedText], count: int, files: Sequence[BinaryIO]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Write the tokens of all texts; return where each begins, and which were cut."""
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Write the tokens of all texts; return where each begins, which were cut, and the first text of the same ids."""
     ids, special, *marks = files
     sizes, cut = np.zeros(count + 1, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+    read = [b""] * count
     for text in inputs:
         ids.write(text.ids.astype(np.int32).tobytes())
         special.write(text.special.tobytes())
         place = text.index % count
         sizes[place + 1], cut[place] = sizes[place + 1] + len(text), text.cut
+        read[place] = blake2b(read[place] + text.ids.tobytes(), digest_size=8).digest()  # after the windows before it
         for file in marks:
             of_text = np.where(text.counted, 0, _CONTEXT).astype(np.uint8)
             of_text[:1] |= _BEGINS
             file.write(of_text.tobytes())
-    return np.cumsum(sizes), cut
+    return np.cumsum(sizes), cut, originals(read)
 
 
 def _opened(texts: Texts, folder: Path) -> TokenisedCorpus | None:

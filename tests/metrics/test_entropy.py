@@ -31,7 +31,7 @@ def test_intervals_are_the_bootstrap_of_the_texts(observe, values):
     tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True).view("words")
     found = values(model, observables, 60, "words", ["entropy"])
     long = np.flatnonzero(np.bincount(tokens.texts, minlength=60) > 2)
-    distinct = originals(texts)[long]
+    distinct = originals(map(str.encode, texts))[long]
     weights = poisson_weights(distinct, 0).astype(float).T
     for layer in range(4):
         each = np.array([_entropies(tokens.states[layer][tokens.texts == text])[0] for text in long])

@@ -345,7 +345,7 @@ class Reading:
 
     @cached_property
     def originals(self) -> dict[int, int]:
-        """The place of the first text that says the same as each text, by its own place."""
+        """The place of the first text of which the model reads the same ids, by the place of each text."""
         return {text.index: text.original for text in self.texts}
 
     @cached_property
@@ -368,15 +368,15 @@ class Reading:
 def tokenised(texts: Texts | Sequence[str], tokenizer: Any, limit: int) -> list[Tokenised]:
     """Return the texts as the model reads them, cut at ``limit`` tokens; texts without tokens are left out."""
     never, clusters = never_a_word(tokenizer), getattr(texts, "clusters", None)  # texts of pairs have none
-    first: dict[str, int] = {}
+    first: dict[tuple[int, ...], int] = {}
     tokenised_texts = []
     for index, text in enumerate(texts):
-        original = first.setdefault(text, index)
-        unit = original if clusters is None else int(clusters[original])
         whole = tokenizer(text, verbose=False)["input_ids"]
         encoding = tokenizer(text, truncation=True, max_length=limit, return_special_tokens_mask=True, verbose=False)
         ids, added = list(encoding["input_ids"]), encoding["special_tokens_mask"]
         if ids:
+            original = first.setdefault(tuple(ids), index)
+            unit = original if clusters is None else int(clusters[original])
             special = np.array([bool(a) or i in never for i, a in zip(ids, added, strict=True)])
             tokenised_texts.append(Tokenised(index, ids, special, len(whole) > limit, original, unit))
     return tokenised_texts
