@@ -43,6 +43,7 @@ from reporter.models.states import NO_MODEL, SavedStates
 from reporter.models.toy.training import UNKNOWN
 from reporter.models.words import token_names
 from reporter.spec.study import Keep
+from reporter.texts import Texts
 from reporter.texts.tokens import Range, ranges, shards
 
 Loading = Callable[[], "LoadedModel | SavedStates"]
@@ -198,8 +199,8 @@ class Passes:
             )
             share = f"{cut:,} of {counts.texts:,} texts ({cut / counts.texts:.0%})"
             self.progress.note(f"  {forward_pass}: {share} were cut at {limit} tokens{of_model}")
-        if strained := strained_warning(counts, forward_pass.texts.name):
-            facts = replace(facts, warning=warnings(strained, facts.warning) or "")
+        cautions = strained_warning(counts, forward_pass.texts.name), repeats_warning(counts, forward_pass.texts)
+        facts = replace(facts, warning=warnings(*cautions, facts.warning) or "")
         for warning in facts.warning.splitlines():
             if warning not in self._said:  # other checkpoints would say the same; the report has all
                 self._said.add(warning)
@@ -215,6 +216,21 @@ def strained_warning(counts: Counts, corpus: str) -> str:
     return (
         f"{counts.strained:,} of {counts.tokens:,} tokens of corpus '{corpus}' have states near the limit of float16, "
         "where values are lost; add `dtype: float32` or `dtype: bfloat16` to the model"
+    )
+
+
+MOST_REPEATED = 0.05
+"""Share of texts above which a reader should know that they repeat others."""
+
+
+def repeats_warning(counts: Counts, texts: Texts) -> str:
+    """Return a warning that many texts are the same to the model; usually empty."""
+    repeated = counts.texts - counts.distinct_texts
+    if texts.clusters is not None or repeated <= MOST_REPEATED * counts.texts:
+        return ""
+    return (
+        f"{repeated:,} of {counts.texts:,} texts of corpus '{texts.name}' are the same as another text to the model; "
+        "intervals count each text once"
     )
 
 

@@ -146,10 +146,15 @@ class Numbers:
         return {"metric": metric, "statistic": statistic, "view": self.view_of(full_name, view)}
 
     def corpus_sizes(self) -> list[dict[str, Any]]:
-        """Return corpus, words, units and their kind (texts or clusters) of each corpus that was read."""
+        """Return corpus, words, units and their kind (texts or clusters) of each corpus that was read.
+
+        Of the models, the one that reads the fewest different texts decides.
+        """
         return self._records(
-            "SELECT corpus, words, coalesce(clusters, texts) AS texts, if(clusters IS NULL, 'text', 'cluster') AS unit "
-            "FROM corpora WHERE study = $study AND words > 0 AND texts > 0"
+            "WITH read AS (FROM cells SELECT corpus, min(distinct_texts) AS units WHERE study = $study GROUP BY ALL) "
+            "SELECT corpus, words, coalesce(units, clusters, texts) AS texts, "
+            "if(clusters IS NULL, 'text', 'cluster') AS unit FROM corpora LEFT JOIN read USING (corpus) "
+            "WHERE study = $study AND words > 0 AND texts > 0"
         )
 
     def texts_of(self, full_name: str, corpus: str) -> int | None:

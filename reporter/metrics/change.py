@@ -64,8 +64,7 @@ STATISTICS = (
         "precision and batches. bf16 products in other batches differ by up to models.precision_deviation.",
         ("merchant2020finetuning",),
         interval=described("log"),
-        trap="A changed block moves all later layers. The first layer that moves identifies the block. Rounding of "
-        "sampled states to 16 bits makes a distance of 0.001 come out up to 5 % too large, one of 0.01 0.06 %.",
+        trap="A changed block moves all later layers. The first layer that moves identifies the block.",
         short="distance from the base",
         bounds=(0, None),
         smallest=0.001,

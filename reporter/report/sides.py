@@ -151,6 +151,9 @@ class MainStatistics:
         self.texts = {str(row["corpus"]): int(row["texts"] or 0) for row in contents.corpora}
         clusters = {str(row["corpus"]): row["clusters"] for row in contents.corpora}
         self.units = {corpus: int(clusters[corpus] or count) for corpus, count in self.texts.items()}
+        for row in contents.cells:  # of the models, the one that reads the fewest different texts decides
+            if row["corpus"] in self.units and row.get("distinct_texts") is not None:
+                self.units[row["corpus"]] = min(self.units[row["corpus"]], int(row["distinct_texts"]))
         self.fixed = "texts: fixed" in str(contents.study.get("spec") or "")
         self.styles = list(scene.styles.own)
         # A cell of a comparison, such as `wiki | tweets`, counts the sinks of its sides again.

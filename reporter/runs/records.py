@@ -37,7 +37,7 @@ SHOWN_CHARACTERS = 200
 
 MODEL_KEY = ("study", "model", "checkpoint")
 _OF_CHECKPOINT = ("model", "step", "source", "location", "revision", "fingerprint", "bos", "loss", "unigram_entropy")
-_OF_COUNTS = ("texts", "tokens", "ordinary", "special", "sinks", "cut_texts", "short_texts")
+_OF_COUNTS = ("texts", "distinct_texts", "tokens", "ordinary", "special", "sinks", "cut_texts", "short_texts")
 _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "duckdb", "altair")
 
 

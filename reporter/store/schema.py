@@ -13,7 +13,7 @@ from reporter.core.table import CORPUS, METRIC, VIEW, Comparable, OfModel, OfStu
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
-SCHEMA_VERSION = 22
+SCHEMA_VERSION = 23
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -371,6 +371,9 @@ class Cell(OfStudy, table="cells"):
     why: str = column("why it ran: 'new', 'options changed', 'weights changed', …")
     reasons: list[dict[str, Any]] = column("JSON array: why single values are NULL (statistic, view, layers, reason)")
     texts: int = column("texts measured", "BIGINT")
+    distinct_texts: int = column(
+        "units of intervals: texts of which the model reads different tokens, or clusters of texts", "BIGINT"
+    )
     tokens: int = column("tokens measured, padding never counted", "BIGINT")
     ordinary: int = column("tokens that are neither special nor set aside, which is the view 'no-sinks'", "BIGINT")
     special: int = column("tokens that the tokenizer added, and special strings inside texts", "BIGINT")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.families import WORDS
 from runs.conftest import select
 
 from reporter.core.errors import ReporterError, UsageError
@@ -104,14 +105,14 @@ def test_vocabulary_of_the_last_checkpoint(study, run, store):
 def test_probes_take_the_vectors_of_a_pass_bit_for_bit_and_no_text_goes_through_the_model_twice(
     study, run, store, monkeypatch
 ):
-    texts = [f"{who} {what} {n}" for who in ("a dog", "the cat") for what in ("sleeps", "runs") for n in "123456"]
+    texts = [f"{who} {what} {n}" for who in ("a dog", "the cat") for what in ("sleeps", "runs") for n in WORDS[:6]]
     keys = "column: text, label: kind}\n"
     labelled = ("corpora:\n", f"corpora:\n  labelled: {{file: labelled.csv, {keys}  other: {{file: other.csv, {keys}")
     probe = "probes: {kind: {corpus: labelled, hidden: 0}, other: {corpus: other, hidden: 0}}"
     file = study(labelled, metrics="[motion]", views="[words]", more=probe)
     rows = "".join(f"{text},{text[0]}\n" for text in [*texts, *texts[:3]])  # some twice
     (file.folder / "labelled.csv").write_text(f"text,kind\n{rows}", "utf-8")
-    (file.folder / "other.csv").write_text(f"text,kind\n{rows}".replace(" ", " so "), "utf-8")
+    (file.folder / "other.csv").write_text(f"text,kind\n{rows}".replace(" ", " old "), "utf-8")
 
     def results(**options):
         outcome, log = run(file, only=["dec"], **options)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.families import WORDS
 from runs.conftest import select
 
 import reporter.judge.questions as questions
@@ -15,7 +16,8 @@ from reporter.runs.whole import ask
 
 pytestmark = pytest.mark.answers
 WIDTH = 16
-TEXTS = [f"{'cat sleeps' if i % 2 else 'dogs run'} number {i} .,{'one' if i % 2 else 'many'}" for i in range(240)]
+NUMBERS = [f"{a} {b}" for a in WORDS for b in WORDS]  # words that the tokenizer knows, so that all texts differ
+TEXTS = [f"{'cat sleeps' if i % 2 else 'dogs sing'} {NUMBERS[i]} .,{'one' if i % 2 else 'many'}" for i in range(240)]
 CONCEPTS = {"early": 0, "late": 2, "absent": 9}
 """From which layer on each concept is a direction."""
 

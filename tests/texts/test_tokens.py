@@ -40,6 +40,24 @@ def test_tokenise_cuts_keeps_the_closing_token_and_drops_texts_without_tokens():
     assert (last.index, last.ids.tolist()) == (3, two[1:3])
 
 
+class Uncased(FakeTokenizer):
+    """Reads numbers without the capitals and spaces around them, as uncased tokenizers read words."""
+
+    def __call__(self, texts, **options):
+        plain = [text.lower().replace("n", "") for text in ([texts] if isinstance(texts, str) else texts)]
+        return super().__call__(plain[0] if isinstance(texts, str) else plain, **options)
+
+
+@pytest.mark.parametrize("windows", [None, Windows(4, 2)])
+@pytest.mark.parametrize("kept", [True, False])
+def test_texts_are_the_same_if_the_model_reads_the_same_ids(tmp_path, kept, windows):
+    texts = FakeTexts(["n1 2 3", "N1 2 3", "1  2 3", "1 2 3 4 5 6", "1 2 3 4 9 9", "7", "", "", "1 2 3 4 5 6"])
+    corpus = tokenise_corpus(texts, Uncased(special=False), 4, tmp_path / "key" if kept else None, windows)
+    same = 4 if windows else 3  # windows read what the limit cuts
+    assert corpus.originals.tolist() == [0, 0, 0, 3, same, 5, 6, 6, 3]
+    assert np.flatnonzero(corpus.representatives).tolist() == sorted({0, 3, same, 5})
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_corpus_of_tokens_is_what_the_tokenizer_said(tmp_path, monkeypatch, kept):
     monkeypatch.setattr(tokens, "SHARD_TEXTS", 2)

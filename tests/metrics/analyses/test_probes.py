@@ -16,7 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from reporter.geometry.intervals import jackknife_interval
 from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._classifiers import all_the_same, cross_validated, linear, paired, standardised, stratified
+from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import analyses
+from reporter.metrics.partners import different
 from reporter.metrics.probes import CorpusProbe, WordsProbe, of_corpus, of_words, quotas
 
 PROBES = analyses()["probes"]
@@ -143,6 +145,26 @@ def test_the_sample_is_even_and_each_text_is_there_once(made_up):
     assert quotas({"a": 10, "b": 2, "c": 9}, 12) == {"a": 5, "b": 2, "c": 5}
     assert quotas({"a": 3, "b": 2}, 100) == {"a": 3, "b": 2}
     assert quotas({"a": 5, "b": 5}, 5) == {"a": 2, "b": 3}
+
+
+def test_texts_that_the_model_reads_alike_are_one(made_up):
+    """Capitals that an uncased tokenizer drops, and what lies beyond the limit, make no further text."""
+    texts = [f"{name} {i}" for i in range(40) for name in ("Word", "word", "WORD  ")]
+    labels = list(np.random.default_rng(0).permutation(["a", "b"] * 60))
+    context = made_up(gaussian)
+    tokenizer = context.model.tokenizer
+    context.model.tokenizer = lambda texts, **options: tokenizer([text.lower() for text in texts], **options)
+    found = of_corpus(corpus(texts, labels), 120, 2, context)
+    assert len(found.texts) == len({text.lower().split()[1] for text in found.texts}) == 40
+    assert len(drawn_texts(corpus(texts, labels), 120, context)[0]) == 40
+    assert of_words({"n": ["Cat", "dog"], "v": ["cat", "go", "run"]}, 6, 2, context).texts == [
+        "Cat",
+        "dog",
+        "go",
+        "run",
+    ]
+    pairs = [("a b", "c"), ("A B", "d"), ("e", "C"), ("f", "g"), ("", "h")]
+    assert different(pairs, context, None) == [0, 3]
 
 
 def test_words_are_read_once_resolved_and_those_that_ship_are_plain(made_up, tmp_path):
