@@ -63,7 +63,7 @@ class Pass:
             "shuffled": self.shuffled,
             "pass": PASS_VERSION,
             **({"window": self.windows.size, "stride": self.windows.stride} if self.windows else {}),
-            **({"chat": self.chat.role or "all"} if self.chat else {}),
+            **({"chat": self.chat.inputs} if self.chat else {}),
         }
 
     def settled(self, precision: Any) -> Pass:

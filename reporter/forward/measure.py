@@ -234,7 +234,7 @@ def tokens_name(model: LoadedModel | SavedStates, forward_pass: Pass) -> str:
         windows = forward_pass.windows.within(model.anatomy.max_tokens)
         parts += [windows.size, windows.stride]
     if forward_pass.chat is not None:
-        parts += ["chat", forward_pass.chat.role, str(getattr(model.tokenizer, "chat_template", ""))]
+        parts += ["chat", forward_pass.chat.inputs, str(getattr(model.tokenizer, "chat_template", ""))]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 

@@ -27,7 +27,7 @@ from reporter.spec.offer import MetricChoice
 from reporter.store import CellName, CellRecord, Store, joined
 from reporter.texts import Texts, build_texts
 from reporter.texts.chat import NO_TEMPLATE, Chat
-from reporter.texts.sources.stored import DatasetCorpus
+from reporter.texts.sources.stored import DatasetCorpus, FileCorpus
 from reporter.texts.tokens import Shard, Windows, tokenise
 
 Checkpoints = tuple["Checkpoint", ...] | Exception
@@ -269,7 +269,7 @@ class _Grid:
             precision="auto" if resolved.states else study.run.precision,  # states that are given are what they are
             shuffled=model in self.baselines and self.baselines[model].kind == "shuffled",
             windows=None if resolved.states else Windows.of(part),
-            chat=Chat(getattr(part, "role", None)) if getattr(part, "chat", False) else None,
+            chat=Chat(part.role, part.date) if isinstance(part, FileCorpus) and part.chat else None,
         )
 
     def _of_analysis(

@@ -397,11 +397,13 @@ def _records(origin: Origin) -> Iterator[Record]:
 
 def _key(spec: CorpusPart, state: str, code: str) -> str:
     # These cut tokens, name other corpora, and cut what is built here.
-    not_part = {"max_tokens", "window", "stride", "role", "by", "size_of"}
+    not_part = {"max_tokens", "window", "stride", "role", "date", "by", "size_of"}
     settings: dict[str, Any] = spec.model_dump(mode="json", exclude=not_part)
     # What came later and is not said leaves the names of texts that were built before as they are.
     settings = {
-        key: value for key, value in settings.items() if key not in ("only", "streaming", "chat", "cluster") or value
+        key: value
+        for key, value in settings.items()
+        if key not in ("only", "streaming", "chat", "cluster", "table") or value
     }
     everything = json.dumps([FORMAT, settings, state, *([code] if code else [])], sort_keys=True)
     return hashlib.sha256(everything.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]

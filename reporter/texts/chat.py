@@ -4,15 +4,19 @@ What the template adds (headers of turns, closing tokens, a system prompt of its
 a conversation all turns count, or those of one role, with the others as context: the model reads the whole.
 """
 
+import datetime
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError, failures, first_line, hint, is_out_of_memory, one_line
+from reporter.core.imports import changed
 
 NO_TEMPLATE = (
     "its tokenizer has no chat template, which corpora with `chat: true` need. Save the template of the tuned model as "
@@ -23,13 +27,24 @@ FORM = '[{"role": "user", "content": "â€¦"}, {"role": "assistant", "content": "â
 
 @dataclass(frozen=True)
 class Chat:
-    """Whose turns count.
+    """How conversations are read.
 
     Args:
-        role: the role; None for all of them.
+        role: whose turns count; None for all of them.
+        date: the day that a template writes as today's; None where no template may ask for it.
     """
 
     role: str | None = None
+    date: datetime.date | None = None
+
+    @property
+    def inputs(self) -> str | list[str]:
+        """What of it decides about the tokens, as JSON."""
+        return self.role or "all" if self.date is None else [self.role or "all", self.date.isoformat()]
+
+
+class _AsksForDate(Exception):
+    """A template asked for the date, which changes by itself."""
 
 
 def written(messages: object, where: str) -> str | None:
@@ -79,10 +94,18 @@ def tokenised(
     turns = json.loads(text)
     if not getattr(tokenizer, "chat_template", None):
         raise ReporterError(NO_TEMPLATE)
+    if _draws_at_random(str(tokenizer.chat_template)):
+        raise ReporterError("its chat template draws at random, so that no run could be repeated; use another template")
     try:
-        whole = tokenizer.apply_chat_template(turns, tokenize=False)
-        frame = _frame(turns, tokenizer)
+        with on_day(chat.date):
+            whole = tokenizer.apply_chat_template(turns, tokenize=False)
+            frame = _frame(turns, tokenizer)
         encoding = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    except _AsksForDate:
+        raise ReporterError(
+            "its chat template writes today's date, so that numbers would change from day to day; fix the date: add "
+            f"`date: {datetime.date.today().isoformat()}` to the corpus"
+        ) from None
     except failures() as error:  # of the template's own words, or of a tokenizer without offsets
         if is_out_of_memory(error):
             raise
@@ -97,6 +120,37 @@ def tokenised(
         special[inside] = False
         context[inside] = chat.role not in (None, role)
     return ids, special | np.isin(ids, never), context
+
+
+@contextmanager
+def on_day(day: datetime.date | None) -> Iterator[None]:
+    """Let chat templates take a day for today inside the block; without one, a template that asks for it fails."""
+    from transformers.utils import chat_template_utils
+
+    class Clock:
+        @staticmethod
+        def now() -> datetime.datetime:
+            if day is None:
+                raise _AsksForDate
+            return datetime.datetime.combine(day, datetime.time())
+
+    with changed(chat_template_utils, datetime=Clock):
+        yield
+
+
+@lru_cache
+def _draws_at_random(template: str) -> bool:
+    """Whether a template uses what Jinja has for chance: the filter ``random`` and ``lipsum``."""
+    if "random" not in template and "lipsum" not in template:
+        return False
+    from jinja2 import Environment, TemplateError, nodes
+
+    try:
+        parsed = Environment(extensions=["jinja2.ext.loopcontrols"]).parse(template)
+    except TemplateError:  # transformers says what is wrong, or knows this extension
+        return False
+    filters, names = parsed.find_all(nodes.Filter), parsed.find_all(nodes.Name)
+    return any(node.name == "random" for node in filters) or any(node.name == "lipsum" for node in names)
 
 
 def _frame(turns: Sequence[dict[str, str]], tokenizer: Any) -> list[str]:

@@ -1,6 +1,7 @@
 """Conversations: what of them counts, by a small tokenizer with a chat template of its own."""
 
 import json
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,22 @@ def test_what_cannot_be_rendered_says_so(tokenizer, monkeypatch):
     ):
         monkeypatch.setattr(tokenizer, "chat_template", template)
         with pytest.raises(ReporterError, match=said):
+            read(tokenizer, Chat())
+
+
+def test_the_date_of_a_template_is_an_input(tokenizer, monkeypatch):
+    """What changes by itself is fixed by the study, or refused with the line to add."""
+    days = "<s> {{ 'abcdefg'[strftime_now('%d') | int % 7] }} "
+    monkeypatch.setattr(tokenizer, "chat_template", days + tokenizer.chat_template.removeprefix("<s>"))
+    with pytest.raises(ReporterError, match=r"writes today's date, .*: add `date: \d{4}-\d\d-\d\d` to the corpus"):
+        read(tokenizer, Chat())
+    for day, word in ((1, "b"), (2, "c"), (9, "c")):
+        (text,) = read(tokenizer, Chat(date=date(2026, 1, day)))
+        assert words(text, text.special).split()[1] == word and words(text, ~text.special).startswith("hi you")
+    assert Chat("user").inputs != Chat("user", date(2026, 1, 1)).inputs != Chat("user", date(2026, 1, 2)).inputs
+    for chance in ("{{ ['a', 'b'] | random }}", "{{ lipsum(1) }}"):
+        monkeypatch.setattr(tokenizer, "chat_template", chance)
+        with pytest.raises(ReporterError, match="draws at random"):
             read(tokenizer, Chat())
 
 

@@ -72,8 +72,6 @@ def choose(plan: Plan, store: Store, request: Asked) -> tuple[list[Cell], dict[s
             left_out[str(cell)] = "not chosen by --model or --corpus"
         elif plan.file.study.corpora[cell.corpus].window is not None:
             left_out[str(cell)] = "`verify` does not support corpora in windows"
-        elif getattr(plan.file.study.corpora[cell.corpus], "chat", False):
-            left_out[str(cell)] = "`verify` does not support chats"
         elif texts > request.max_texts:
             left_out[str(cell)] = f"{texts:,} texts, more than --max-texts {request.max_texts:,}"
         else:

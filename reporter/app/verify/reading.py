@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -13,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError
+from reporter.texts.chat import on_day
 
 if TYPE_CHECKING:
     from reporter.app.verify.by_model import PlainModel
     from reporter.texts import Texts
+    from reporter.texts.sources.stored import FileCorpus
 
 # Which tokens count, and which are drawn: the rules of the README and of ``reporter metrics``, written once more.
 
@@ -75,6 +79,10 @@ class Kinds:
     def joined(cls, texts: Sequence[Kinds]) -> Kinds:
         """Return the kinds of a corpus from those of its texts."""
         return cls(*(np.concatenate([getattr(text, part.name) for text in texts]) for part in fields(cls)))
+
+    def of(self, mask: Mask) -> Kinds:
+        """Return the kinds of some of the tokens."""
+        return Kinds(*(getattr(self, part.name)[mask] for part in fields(self)))
 
     def view(self, name: str) -> Mask:
         """Return which tokens a view holds, shape (tokens,)."""
@@ -192,11 +200,12 @@ def over_views(
 
 @dataclass(frozen=True)
 class Tokenised:
-    """One text as the model sees it."""
+    """One text as the model sees it; of a chat the turns of one role may count alone."""
 
     index: int
     ids: list[int]
     special: Mask
+    counted: Mask
     cut: bool
     original: int
     unit: int
@@ -255,9 +264,9 @@ class Reading:
                     raise ReporterError(f"text {text.index}: its states are not finite at {place.site} {place.layer}")
                 self.widths[place] = x.shape[1]
                 with self._file(place).open("ab") as file:
-                    file.write(np.ascontiguousarray(x, dtype=np.float32).tobytes())
+                    file.write(np.ascontiguousarray(x[text.counted], dtype=np.float32).tobytes())
             blocks = [h.numpy().astype(np.float64) for h in path[1:]]
-            self._kinds.append(kinds_of_text(blocks, text.special, self.rule))
+            self._kinds.append(kinds_of_text(blocks, text.special, self.rule).of(text.counted))
             tick(1)
 
     def at(self, place: Place) -> Floats:
@@ -292,17 +301,22 @@ class Reading:
     @cached_property
     def ids(self) -> Ints:
         """Token ids."""
-        return np.concatenate([np.array(text.ids, dtype=np.int64) for text in self.texts])
+        return np.concatenate([np.array(text.ids, dtype=np.int64)[text.counted] for text in self.texts])
 
     @cached_property
     def text(self) -> Ints:
         """The place in the corpus of each token's text."""
-        return np.concatenate([np.full(len(text.ids), text.index) for text in self.texts])
+        return np.concatenate([np.full(text.counted.sum(), text.index) for text in self.texts])
 
     @cached_property
     def position(self) -> Ints:
         """The place of each token in its text."""
-        return np.concatenate([np.arange(len(text.ids)) for text in self.texts])
+        return np.concatenate([np.flatnonzero(text.counted) for text in self.texts])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all tokens count that the model reads."""
+        return all(text.counted.all() for text in self.texts)
 
     @cached_property
     def kinds(self) -> Kinds:
@@ -317,8 +331,9 @@ class Reading:
     @cached_property
     def spans(self) -> list[tuple[int, slice]]:
         """Each text's place in the corpus, and where its tokens lie."""
-        ends = np.cumsum([len(text.ids) for text in self.texts]).tolist()
-        return [(text.index, slice(end - len(text.ids), end)) for text, end in zip(self.texts, ends, strict=True)]
+        sizes = [int(text.counted.sum()) for text in self.texts]
+        ends = np.cumsum(sizes).tolist()
+        return [(t.index, slice(end - n, end)) for t, n, end in zip(self.texts, sizes, ends, strict=True)]
 
     @cached_property
     def type_counts(self) -> Counter[int]:
@@ -362,21 +377,65 @@ class Reading:
     def contexts(self) -> NDArray[np.uint64]:
         """The hash of what decided each token's block states."""
         hashes = [context_keys(text.ids, self.causal, self.seed) for text in self.texts]
-        return np.array([value for keys in hashes for value in keys], dtype=np.uint64)
+        return np.concatenate([np.array(k, np.uint64)[t.counted] for k, t in zip(hashes, self.texts, strict=True)])
 
 
-def tokenised(texts: Texts | Sequence[str], tokenizer: Any, limit: int) -> list[Tokenised]:
-    """Return the texts as the model reads them, cut at ``limit`` tokens; texts without tokens are left out."""
+def tokenised(
+    texts: Texts | Sequence[str], tokenizer: Any, limit: int, chat: FileCorpus | None = None
+) -> list[Tokenised]:
+    """Return the texts as the model reads them, cut at ``limit`` tokens; texts without tokens are left out.
+
+    Args:
+        texts: the texts.
+        tokenizer: of the model.
+        limit: in tokens.
+        chat: the corpus as the study says it, if its texts are conversations.
+    """
     never, clusters = never_a_word(tokenizer), getattr(texts, "clusters", None)  # texts of pairs have none
     first: dict[tuple[int, ...], int] = {}
     tokenised_texts = []
     for index, text in enumerate(texts):
-        whole = tokenizer(text, verbose=False)["input_ids"]
-        encoding = tokenizer(text, truncation=True, max_length=limit, return_special_tokens_mask=True, verbose=False)
-        ids, added = list(encoding["input_ids"]), encoding["special_tokens_mask"]
-        if ids:
+        if chat is not None:
+            whole, special, counted = _conversation(text, tokenizer, never, chat)
+            ids, special, counted = whole[:limit], special[:limit], counted[:limit]
+        else:
+            whole = tokenizer(text, verbose=False)["input_ids"]
+            read = tokenizer(text, truncation=True, max_length=limit, return_special_tokens_mask=True, verbose=False)
+            ids, added = list(read["input_ids"]), read["special_tokens_mask"]
+            special = np.array([bool(a) or i in never for i, a in zip(ids, added, strict=True)], dtype=bool)
+            counted = np.ones(len(ids), dtype=bool)
+        if counted.any():
             original = first.setdefault(tuple(ids), index)
             unit = original if clusters is None else int(clusters[original])
-            special = np.array([bool(a) or i in never for i, a in zip(ids, added, strict=True)])
-            tokenised_texts.append(Tokenised(index, ids, special, len(whole) > limit, original, unit))
+            tokenised_texts.append(Tokenised(index, ids, special, counted, len(whole) > limit, original, unit))
     return tokenised_texts
+
+
+def _conversation(text: str, tokenizer: Any, never: set[int], chat: FileCorpus) -> tuple[list[int], Mask, Mask]:
+    """Return the tokens of a conversation, which of them a template added, and which count.
+
+    The place of each turn is where a mark comes out that is put in its stead.
+    """
+    turns = json.loads(text)
+
+    def filled(contents: Sequence[str]) -> str:
+        messages = [{**turn, "content": content} for turn, content in zip(turns, contents, strict=True)]
+        with on_day(chat.date):
+            return str(tokenizer.apply_chat_template(messages, tokenize=False))
+
+    contents = [turn["content"].strip() for turn in turns]
+    marks = [f"\uf8ff{number}\uf8ff" for number in range(len(turns))]
+    whole, owner = "", np.zeros(0, dtype=np.int64)  # of each character its turn; −1 for the template
+    for number, part in enumerate(re.split("\uf8ff([0-9]+)\uf8ff", filled(marks))):
+        written, by = (contents[int(part)], int(part)) if number % 2 else (part, -1)
+        whole, owner = whole + written, np.concatenate([owner, np.full(len(written), by)])
+    if whole != filled([turn["content"] for turn in turns]):
+        raise ReporterError(
+            "its chat template writes a turn otherwise than a mark in its place, which has no second path"
+        )
+    encoding = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    owners = [next((by for by in owner[a:b].tolist() if by >= 0), -1) for a, b in encoding["offset_mapping"]]
+    ids = list(encoding["input_ids"])
+    special = np.array([by < 0 or i in never for i, by in zip(ids, owners, strict=True)], dtype=bool)
+    counted = [chat.role is None or (by >= 0 and turns[by]["role"] == chat.role) for by in owners]
+    return ids, special, np.array(counted, dtype=bool)

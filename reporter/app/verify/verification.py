@@ -34,6 +34,7 @@ from reporter.runs.planner import plan_study
 from reporter.runs.registered import sentences
 from reporter.runs.studies import find_study
 from reporter.store import Store, joined
+from reporter.texts.sources.stored import FileCorpus
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -271,14 +272,16 @@ class _Verifier:
                 f"its states need {needed / 2**30:.0f} GiB of temporary disk space; free space, or lower --max-texts"
             )
         texts = or_raise(self.plan.texts[cell.corpus])
-        limits = (self.study.corpora[cell.corpus].max_tokens, cell.facts["max_tokens"])
+        part = self.study.corpora[cell.corpus]
+        limits = (part.max_tokens, cell.facts["max_tokens"])
+        chat = part if isinstance(part, FileCorpus) and part.chat else None
         baseline = self.plan.baselines.get(cell.model)
         reading = Reading(
             folder,
             self.study.run.seed,
             cell.facts["role"] == "decoder",
             len(texts),
-            tokenised(texts, model.tokenizer, min(int(limit) for limit in limits if limit is not None)),
+            tokenised(texts, model.tokenizer, min(int(limit) for limit in limits if limit is not None), chat),
             baseline is not None and baseline.kind == "shuffled",
             self.rule,
             self.study.views,
@@ -305,6 +308,8 @@ class _Verifier:
         self, metric: str, options: Mapping[str, Any], reading: Reading, cell: Cell, subject: Subject
     ) -> tuple[Sequence[Found], str]:
         """Return the numbers of a metric, and why some are missing."""
+        if metric in MODEL_PATHS and not reading.is_whole:
+            return [], "no independent path for one role of a chat"
         if metric in MODEL_PATHS:
             path = MODEL_PATHS[metric](reading, options, subject)
         elif metric in PATHS:

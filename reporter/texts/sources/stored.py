@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -27,6 +28,13 @@ def kind_of(path: Path) -> TableKind | Literal["text"]:
     return TABLES.get(suffixes[-1] if suffixes else "", "text")
 
 
+def _as_date(value: Any) -> Any:
+    try:
+        return datetime.date.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        raise wrong(f"expected a day such as 2026-01-31, got '{value}'") from None
+
+
 class FileCorpus(LabelledCorpus):
     """Texts from a file: plain text, or a column of a table (CSV, TSV, JSON lines, JSON, Parquet, DuckDB)."""
 
@@ -43,14 +51,19 @@ class FileCorpus(LabelledCorpus):
         None, description="Role whose turns count in a chat, such as assistant; all other turns are context."
     )
 
+    date: Annotated[datetime.date, BeforeValidator(_as_date, json_schema_input_type=str)] | None = Field(
+        None, description="Day that a chat template writes as today's, such as 2026-01-31. Most templates write none."
+    )
+
     def share_of(self, label: str) -> dict[str, Any]:
         """Return the keys in which the corpus of one label, or of one role of a chat, differs."""
         return {"role": label} if self.chat else super().share_of(label)
 
     @model_validator(mode="after")
     def _role_goes_with_chat(self) -> FileCorpus:
-        if self.role is not None and not self.chat:
-            raise wrong("needs a chat; add `chat: true`, or remove `role`", "role")
+        for key in ("role", "date"):
+            if getattr(self, key) is not None and not self.chat:
+                raise wrong(f"needs a chat; add `chat: true`, or remove `{key}`", key)
         if self.role is not None and self.by:
             raise wrong("cannot be combined with `role`; name all roles here, and remove `role`", "by")
         return self

@@ -103,6 +103,35 @@ def again(folder, **asked):
     return verify(str(folder / "tiny.yaml"), folder / "results", Asked(**asked))
 
 
+TEMPLATE = (
+    "{{ bos_token }}{{ strftime_now('%Y') }} {% for turn in messages %}the {{ turn.role }} sings "
+    "{{ turn.content | trim }} red {% endfor %}"
+)
+
+
+def test_chats_are_read_a_second_way(small, run, tmp_path):
+    """All turns, and one role, with a template that writes the date."""
+    models = list((small / "results" / "cache" / "models").glob("*/step-000002"))
+    for source in models:
+        name = json.loads((source / "config.json").read_text())["model_type"]
+        shutil.copytree(source, tmp_path / name)
+        shutil.copytree(source.parent / "tokenizer", tmp_path / name, dirs_exist_ok=True)
+        (tmp_path / name / "chat_template.jinja").write_text(TEMPLATE)
+    talks = [[f"the cat {i}", "sings red ", "the user", f"old days in {i} town"][: 2 + i % 3] for i in range(8)]
+    rows = [[{"role": ("user", "assistant")[i % 2], "content": x} for i, x in enumerate(talk)] for talk in talks]
+    (tmp_path / "talks.jsonl").write_text("\n".join(json.dumps({"messages": row}) for row in rows))
+    (tmp_path / "tiny.yaml").write_text(
+        "study: tiny\nmodels:\n  bert: {path: ./bert}\n  gpt2: {path: ./gpt2}\ncorpora:\n"
+        "  all: {file: talks.jsonl, chat: true, date: 2026-01-31}\n"
+        "  one: {file: talks.jsonl, chat: true, date: 2026-01-31, role: assistant, max_tokens: 24}\n"
+        "metrics: [motion, anisotropy, outliers, loss, convergence]\nsinks: {factor: 1.05, dominance: 0.3}\n"
+    )
+    found = again(run(tmp_path), cells=4)
+    assert sorted(row["cell"] for row in found.cells) == ["bert × all", "bert × one", "gpt2 × all", "gpt2 × one"]
+    assert wrong(found) == set() and sum(one.numbers for one in found.deviations.values()) > 400
+    assert {name.split(".")[0] for name, why in found.unverified if "one role" in why} == {"loss"}
+
+
 def wrong(found):
     return {one.name for one in found.deviations.values() if not one.passed}
 
