@@ -267,13 +267,13 @@ def validate(
     specs: Annotated[list[Path] | None, typer.Argument(metavar="SPEC...", help="Studies, as YAML files.")] = None,
     out: Out = Path("results"),
     set: Override = None,
-    paths: Annotated[bool, flag("--paths", "Also check that folders, files, packages and the device exist.")] = False,
     register: Annotated[bool, flag("--register", "Also write the claims and a date to STUDY.registered.json.")] = False,
     schema: Annotated[bool, flag("--schema", "Print the JSON Schema of a study instead, for editors.")] = False,
 ) -> None:
-    """Check studies, and register their claims.
+    """Check studies and their files, register claims.
 
-    With --register, the report says of each claim whether it was registered
+    No model is loaded and the network is not used; a line says what was not
+    looked at. With --register, the report says of each claim whether it was registered
     before the first number, and what changed since. A registration is never
     overwritten. With numbers in OUT, validate also says which differences the
     texts can detect.
@@ -282,7 +282,7 @@ def validate(
     registration.
     """
     from reporter.metrics.analysis import analyses
-    from reporter.runs.studies import absent, beyond_limits, few_clusters, offer, read_study
+    from reporter.runs.studies import absent, beyond_limits, cautions_of, not_looked_at, offer, read_study
     from reporter.spec import SpecError, study_schema
 
     if schema:
@@ -294,7 +294,7 @@ def validate(
     for path in _required(specs, "SPEC"):
         try:
             file = read_study(path, set or ())
-            if paths and (lacks := absent(file, set or ())):
+            if lacks := absent(file, set or ()):
                 raise SpecError(lacks)
         except SpecError as error:
             problems += error.problems
@@ -312,7 +312,7 @@ def validate(
             *([counted(len(study.claims), "claim")] if study.claims else []),
         ]
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
-        for note in (*file.notes, *((*beyond_limits(file), *few_clusters(file)) if paths else ())):
+        for note in filter(None, (*file.notes, *beyond_limits(file), *cautions_of(file), not_looked_at(file))):
             typer.echo(f"  {note}")
         if study.corpora and (study.claims or study.metrics):
             for line in _stored_power(file, out) or [_TO_DETECT.format(one_line(str(path)))]:

@@ -405,15 +405,18 @@ def place_file(draft: Path, path: Path) -> bool:
     return True
 
 
-def require_folder(folder: Path) -> None:
-    """Create a results folder unless it is there.
+def require_folder(folder: Path, create: bool = True) -> None:
+    """Create a results folder unless it is there, or check that this is possible.
 
     Raises:
         UsageError: it cannot be created, or nothing can be written into it.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        problem = "" if os.access(folder, os.W_OK | os.X_OK) else "Permission denied"
+        if create:
+            folder.mkdir(parents=True, exist_ok=True)
+        there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        problem = "" if os.access(there, os.W_OK | os.X_OK) else "Permission denied"
+        problem = problem if there.is_dir() else os.strerror(errno.ENOTDIR)
     except OSError as error:
         problem = str(error.strerror)
     if problem:

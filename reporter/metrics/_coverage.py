@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from reporter.metrics.base import Difference, Numeric
+from reporter.geometry.intervals import FEWEST_TEXTS
+from reporter.metrics.base import Difference, Numeric, Value
 
 FILE = "coverage.csv"
 LEAST_MEAN = 0.92
@@ -119,16 +120,22 @@ def texts_needed(name: str) -> int:
     return _needed().get(name, _needed().get(name.removeprefix("difference:"), UNMEASURED))
 
 
-def shown(number: N, metric: str, texts: int) -> N:
+def shown(number: N, metric: str, texts: int, expected: bool = False) -> N:
     """Return a number without its interval, and with the reason, where the interval needs more texts.
 
     Args:
         number: as the metric yields it.
         metric: name of the metric.
         texts: distinct texts that were measured.
+        expected: whether its statistic has intervals, so that one that is missing has a reason.
     """
     needed = texts_needed(full_name(metric, number))
-    if number.ci_low is None or texts >= needed:
+    if number.ci_low is None:
+        fixed = isinstance(number, Value) and number.by_definition
+        lacks = expected and number.value is not None and not fixed and texts < FEWEST_TEXTS
+        reason = f"no interval with fewer than {max(needed, FEWEST_TEXTS)} texts"
+        return replace(number, reason=reason) if lacks and not number.reason else number
+    if texts >= needed:
         return number
     reason = f"no interval with fewer than {needed} texts, since its coverage would be too far from 95%"
     return replace(number, ci_low=None, ci_high=None, reason=reason)

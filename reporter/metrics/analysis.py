@@ -97,6 +97,7 @@ class Analysis(Definition):
             on besides weights, corpora, seed and pooling, the contents of files among it (relative to the folder);
             raises ``ReporterError`` where such a file is wrong. What that model writes as JSON decides whether what
             was computed still holds, and ``compute`` gets it.
+        unfit: returns why the corpora of an item do not suffice, as far as that shows without a model; else nothing.
         pooled: whether it reads one vector for each text, so that ``pooling`` matters.
         last_only: whether of a model with several checkpoints only the last one is looked at.
         baselines: whether models with random weights are looked at, too, where the study asks for that baseline.
@@ -105,6 +106,7 @@ class Analysis(Definition):
 
     section: Section
     resolve: Callable[[Any, Path], BaseModel] = lambda item, folder: item
+    unfit: Callable[[Any, Mapping[str, Texts]], str] = lambda item, texts: ""
     pooled: bool = False
     last_only: bool = False
     baselines: bool = False

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from reporter.models.places import Place
+    from reporter.texts import Texts
 
 # The charts of clouds: texts by layer, how well corpora are told apart, distributions, explained variance.
 
@@ -198,6 +199,15 @@ STATISTICS = (
 )
 
 
+def _few_texts(corpus: str, what: str) -> str:
+    return f"corpus '{corpus}' has fewer than {FOLDS} different {what}"
+
+
+def _unfit(_item: Any, texts: Mapping[str, Texts]) -> str:
+    few = [name for name, of in texts.items() if of.units < FOLDS]
+    return _few_texts(few[0], "texts" if texts[few[0]].clusters is None else "clusters of texts") if few else ""
+
+
 @analysis(
     title="Corpus comparison",
     summary="How the texts of two or more corpora differ: norms of their vectors, distances between them, and how "
@@ -214,6 +224,7 @@ STATISTICS = (
         ("corpus comparison", "corpus comparisons"),
         (Reference("corpora", "corpora", several=True),),
     ),
+    unfit=_unfit,
     pooled=True,
     baselines=True,
 )
@@ -263,7 +274,7 @@ def _values(place: Place, clouds: Mapping[str, Floats], units: Mapping[str, Ints
     y = np.repeat(np.arange(len(clouds)), [len(cloud) for cloud in clouds.values()])
     few = [name for name, of_texts in units.items() if len(np.unique(of_texts)) < FOLDS]
     what = "clusters of texts" if few and len(clouds[few[0]]) >= FOLDS else "texts"
-    reason = f"corpus '{few[0]}' has fewer than {FOLDS} different {what}" if few else ""
+    reason = _few_texts(few[0], what) if few else ""
     if not reason and classifiers.all_the_same(x):
         reason = "all texts have the same vector here"
     if reason:

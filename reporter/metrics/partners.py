@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,6 +31,7 @@ from reporter.spec.part import AsPath, Name, Part, Text, one_of
 
 if TYPE_CHECKING:
     from reporter.models.places import Place
+    from reporter.texts import Texts
 
 FEWEST = 20
 DIGITS = 6  # of the distance of unit vectors: those that are equal but for rounding in float32 are equally near
@@ -148,6 +149,22 @@ def halves_of(text: str) -> tuple[str, str] | None:
     return text[:cut].strip(), text[cut:].strip()
 
 
+def _few_halves(count: int, corpus: str) -> str:
+    return (
+        f"only {count} different texts of corpus '{corpus}' can be halved, and {FEWEST} are needed: a text needs "
+        f"{SHORTEST} characters"
+    )
+
+
+def _unfit(item: Any, texts: Mapping[str, Texts]) -> str:
+    if not isinstance(item, TextHalves):
+        return ""
+    of = texts[item.halves]
+    units = range(len(of)) if of.clusters is None else of.clusters.tolist()
+    count = len({unit for unit, text in zip(units, of, strict=True) if halves_of(text)})
+    return _few_halves(count, item.halves) if count < FEWEST else ""
+
+
 def halved(item: TextHalves, corpus: Corpus, context: Context) -> list[tuple[str, str]]:
     """Return the halves of at most ``sample`` texts of a corpus, of a cluster of texts one.
 
@@ -162,10 +179,7 @@ def halved(item: TextHalves, corpus: Corpus, context: Context) -> list[tuple[str
     pairs = [halves[row][1] for row in first_of_unit]
     pairs = [pairs[row] for row in different(pairs, context, corpus.max_tokens)][: item.sample]
     if len(pairs) < FEWEST:
-        raise ReporterError(
-            f"only {len(pairs)} different texts of corpus '{item.halves}' can be halved, and {FEWEST} are needed: a "
-            f"text needs {SHORTEST} characters"
-        )
+        raise ReporterError(_few_halves(len(pairs), item.halves))
     if short:
         context.warnings.append(
             f"{short:,} of {len(texts):,} texts have fewer than {SHORTEST} characters and were not halved"
@@ -278,6 +292,7 @@ class PartnerNumber(OfModel, table="partner_numbers", metric="partners"):
     ),
     version=3,
     resolve=_resolve,
+    unfit=_unfit,
     pooled=True,
     baselines=True,
 )

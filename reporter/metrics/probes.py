@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from reporter.models.places import Place
+    from reporter.texts import Texts
 
 # The charts of probes: accuracy and its control, and models beside each other.
 
@@ -391,6 +392,26 @@ def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     return words
 
 
+def _few_labels(folds: int, clustered: bool) -> str:
+    what = "clusters of texts" if clustered else "texts"
+    return f"fewer than two labels have at least {folds} different {what}, one for each fold"
+
+
+def _unfit(item: Any, texts: Mapping[str, Texts]) -> str:
+    if not isinstance(item, CorpusProbe):
+        return ""
+    of, codes = texts[item.corpus], texts[item.corpus].label_codes
+    if codes is None or of.labels is None:
+        return ""
+    units = np.fromiter(map(hash, of), np.int64) if of.clusters is None else of.clusters
+    sizes = [len(np.unique(units[np.asarray(codes) == code])) for code in range(len(of.labels))]
+    small = sum(size < item.folds for size in sizes)
+    if len(sizes) - small < 2:
+        return _few_labels(item.folds, of.clusters is not None)
+    left_out = f"{small:,} of {len(sizes):,} labels have fewer than {item.folds} texts and are left out"
+    return left_out if small else ""
+
+
 @analysis(
     title="Probes",
     summary="How well a linear classifier, and a classifier with a hidden layer, predict the class of a text or word "
@@ -410,6 +431,7 @@ def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
         (Reference("corpus", "corpora", labelled=True), Reference("models", "models", several=True)),
     ),
     resolve=_resolve,
+    unfit=_unfit,
     pooled=True,
     baselines=True,
 )
@@ -427,9 +449,7 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
     if len(read.names) < 2:
         for place in places:
             clustered = isinstance(item, CorpusProbe) and context.corpora[item.corpus].texts.clusters is not None
-            what = "clusters of texts" if clustered else "texts"
-            reason = f"fewer than two labels have at least {item.folds} different {what}, one for each fold"
-            yield from undefined(STATISTICS, place, 0, reason)
+            yield from undefined(STATISTICS, place, 0, _few_labels(item.folds, clustered))
         return
     by_pooling = pooled_by(read.texts, context, (context.pooling, *further), read.max_tokens)
     vectors = by_pooling[context.pooling]

@@ -173,7 +173,7 @@ class Rows:
             if isinstance(row, Value) and statistic is not None:
                 row = settled(statistic, row, self.layers)
             if isinstance(row, Numeric) and self.texts is not None:
-                row = shown(row, self.cell["metric"], self.texts)
+                row = shown(row, self.cell["metric"], self.texts, bool(statistic and statistic.interval))
             if isinstance(row, Numeric) and row.reason:
                 self._missing.setdefault((row.statistic, view, row.reason), []).append(_layer(row))
             record = row.record(cell, self.layers)

@@ -256,15 +256,17 @@ class Plan:
     def hints(self) -> list[str]:
         """Return notes on the study: what is left out, and numbers that do not mean what a reader may think.
 
-        They are about models of which only states are there, corpora that are read in windows, texts that a model cuts,
-        and claims that compare corpora of different size on numbers that depend on it.
+        They are about texts that are too few or unfit, models of which only states are there, corpora that are read in
+        windows, texts that a model cuts, and claims that compare corpora of different size on numbers that depend on
+        it.
         """
+        from reporter.runs.cautions import cautions
         from reporter.runs.studies import beyond_limits
 
         study = self.file.study
         windows = [windowed(study, name) for name in self.texts if study.corpora[name].window]
-        few = [texts.warning for texts in self.read.values()]
-        hints = [*self.file.notes, *self._left_out(), *filter(None, [*windows, *few]), *beyond_limits(self.file)]
+        few = cautions(study, self.read)
+        hints = [*self.file.notes, *self._left_out(), *filter(None, windows), *few, *beyond_limits(self.file)]
         if not study.claims:
             return hints
         from reporter.judge.claims import untestable_claims

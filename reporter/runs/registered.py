@@ -111,7 +111,7 @@ def register(file: StudyFile) -> str:
     if not file.study.claims:
         raise UsageError(f"{file.path} has no claims to register; add `claims:`")
     if unreadable := [key for key, value in described["corpora"].items() if value == _UNREADABLE]:
-        raise UsageError(f"a file of {', '.join(unreadable)} cannot be read; `reporter validate --paths` says why")
+        raise UsageError(f"a file of {', '.join(unreadable)} cannot be read; `reporter validate` says why")
     if path.exists():
         note = _read(path, file.study.study)
         changed = _changes(note, described) if note else {"": [_EDITED if note is None else "the id of the study"]}

@@ -149,6 +149,8 @@ def run_studies(
             begin(files, out, progress, force)
         with progress.clock.within("planning"):
             plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
+        require_folder(out, create=False)
+        _require_inputs(plans)
         require_folder(out)
         _require_free_places(plans, out)
         engines = {
@@ -175,6 +177,15 @@ def run_studies(
         written = tuple(dict.fromkeys(pages))
         refuted, untested, undecided = (words.count(word) for word in ("refuted", "failed", "inconclusive"))
         return Outcome(computed, cached, failed, written, refuted, untested, strict, undecided)
+
+
+def _require_inputs(plans: Sequence[Plan]) -> None:
+    """Raise ``ReporterError`` for a study of which nothing can be measured, before anything is written."""
+    for plan in plans:
+        if plan.cells and plan.count("failed") == len(plan.cells):
+            whys = list(dict.fromkeys(cell.why for cell in plan.cells))
+            more = f" (and {len(whys) - 1} more; see `reporter plan`)" if len(whys) > 1 else ""
+            raise ReporterError(f"{plan.file.study.study}: nothing can be measured: {whys[0]}{more}")
 
 
 def _require_free_places(plans: Sequence[Plan], out: Path) -> None:

@@ -229,13 +229,6 @@ def missing(file: StudyFile) -> Iterator[Complaint]:
     if templates is not None and not (folder / templates).is_dir():
         lacking = f"there is no folder {templates}{instead_of(folder / templates, Path.is_dir)}"
         yield Complaint(lacking, ("report", "templates"))
-    if study.run.device not in ("auto", "cpu"):
-        from reporter.runs.work import pick_device  # imports torch
-
-        try:
-            pick_device(study.run.device)
-        except ReporterError as error:
-            yield Complaint(str(error), ("run", "device"))
 
 
 def beyond_limits(file: StudyFile) -> Iterator[str]:
@@ -253,17 +246,33 @@ def beyond_limits(file: StudyFile) -> Iterator[str]:
                 )
 
 
-def few_clusters(file: StudyFile) -> Iterator[str]:
-    """Yield a warning for each file with few clusters among the first texts, which are built for this."""
+def cautions_of(file: StudyFile) -> Iterator[str]:
+    """Yield what the texts on this machine are too few or unfit for; at most ``MOST_READ`` of a corpus are read."""
+    from reporter.runs.cautions import cautions
     from reporter.texts.build import build_texts
-    from reporter.texts.sources.stored import DatasetCorpus
+    from reporter.texts.sources.stored import FileCorpus, InlineCorpus, SampleCorpus
 
-    for name, part in file.study.corpora.items():
-        if getattr(part, "cluster", None) and not isinstance(part, DatasetCorpus):
-            part = part.model_copy(update={"limit": min(part.limit or MOST_READ, MOST_READ), "size_of": None})
-            with TemporaryDirectory() as cache:
-                if few := build_texts(name, part, file.folder, Path(cache)).warning:
-                    yield few
+    with TemporaryDirectory() as cache:
+        texts = {}
+        for name, part in file.study.corpora.items():
+            if isinstance(part, FileCorpus | InlineCorpus | SampleCorpus):
+                part = part.model_copy(update={"limit": min(part.limit or MOST_READ, MOST_READ), "size_of": None})
+                texts[name] = build_texts(name, part, file.folder, Path(cache))
+        yield from cautions(file.study, texts)
+
+
+def not_looked_at(file: StudyFile) -> str:
+    """Return what of a study only a run finds out, since it is in the network or on another machine; or nothing."""
+    from reporter.texts.sources.stored import DatasetCorpus, local_dataset
+
+    study = file.study
+    hub = sum(isinstance(model, HubModel) for model in study.models.values())
+    datasets = [part.dataset for part in study.corpora.values() if isinstance(part, DatasetCorpus)]
+    remote = sum(local_dataset(name, file.folder) is None for name in datasets)
+    parts = [counted(count, what) for count, what in ((hub, "model"), (remote, "data set")) if count]
+    what = [f"{' and '.join(parts)} of the hub"] if parts else []
+    what += [f"the device {study.run.device}"] if study.run.device not in ("auto", "cpu") else []
+    return f"not looked at: {', '.join(what)}" if what else ""
 
 
 def _find_model(model: HubModel | PathModel, folder: Path, chats: bool) -> None:

@@ -59,7 +59,7 @@ class TextsWriter:
         self._codes: dict[str, int] = {}
         self._clusters, self._firsts = array("q") if clustered else None, dict[str, int]()
         self._text_digest, self._label_digest = hashlib.sha256(), hashlib.sha256()
-        self.texts = self.words = self.characters = 0
+        self.texts = self.words = self.characters = self.without = 0
 
     def __enter__(self) -> TextsWriter:
         return self
@@ -86,6 +86,7 @@ class TextsWriter:
         _update(self._text_digest, data)
         if self._clusters is not None:
             self._clusters.append(self.texts if cluster is None else self._firsts.setdefault(cluster, self.texts))
+            self.without += cluster is None
         self.texts += 1
         self.words += words
         self.characters += len(text)
@@ -121,6 +122,7 @@ class TextsWriter:
             "characters": self.characters,
             "dropped": dropped,
             "thinned": thinned,
+            "without": self.without,
             "labels": None if self._labels is None else list(self._codes),
         }
         write_note(self._temporary / META, meta)

@@ -89,7 +89,9 @@ def test_validate_looks_at_every_file_and_counts_what_a_study_has(call):
     result = call("validate", "bad.yaml", "good.yaml", "none.yaml")
     assert result.exit_code == 2
     metrics = sum(not metric.optional for metric in catalogue().values())
-    counts, power = result.stdout.splitlines()
+    counts, few, remote, power = result.stdout.splitlines()
+    assert few.startswith("  corpus 'c' has 1 text; a verdict needs 12, an interval 5: add texts")
+    assert remote == "  not looked at: 1 model of the hub"
     assert counts == f"good.yaml: ok (1 model, 1 corpus, {metrics} metrics)"
     assert "`reporter plan good.yaml --detect DIFFERENCE`" in power
     first, second = result.stderr.splitlines(keepends=True)
@@ -113,7 +115,7 @@ def test_plan_exits_with_1_if_a_cell_cannot_run_and_measures_a_pilot_if_no_numbe
 
 
 def test_change_needs_a_model_with_a_base(call):
-    text = "study: s\nmodels: {{a: {{path: a}}, b: {{path: b{}}}}}\ncorpora: {{c: {{texts: [x]}}}}\nmetrics: {}\n"
+    text = "study: s\nmodels: {{a: {{hub: a}}, b: {{hub: b{}}}}}\ncorpora: {{c: {{texts: [x]}}}}\nmetrics: {}\n"
     for base, metrics, code, says in (
         ("", "[motion, change]", 2, "add `base: NAME`"),
         ("", "[change: {}]", 2, "add `base: NAME`"),
@@ -149,12 +151,11 @@ def test_run_hands_over_its_options_and_the_study_with_keys_that_are_set_and_exi
 
 
 def assert_problems(call, files, text, expected):
-    """Write files and a study, and assert where and how ``validate --paths`` complains; return what it prints."""
+    """Write files and a study, and assert where and how ``validate`` complains; return what it prints."""
     for name, content in (files | {"lost.yaml": text}).items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(content)
-    assert call("validate", "lost.yaml").exit_code == 0, "only --paths looks at files"
-    result = call("validate", "lost.yaml", "--paths")
+    result = call("validate", "lost.yaml")
     assert result.exit_code == (2 if result.stderr else 0)
     for line, (place, *words) in zip(result.stderr.splitlines(), expected, strict=True):
         assert line.startswith(f"lost.yaml:{place}") and all(word in line for word in words), line
@@ -214,7 +215,6 @@ def test_validate_can_look_for_what_a_study_names(call, monkeypatch):
         (f"{len(lines) - 1}:19: pairs.concepts: ", "there is no such file"),
         (f"{len(lines)}:17: report.style: there is no file loo.css", "look.css'?"),
         (f"{len(lines)}:37: report.templates: there is no folder gone",),
-        (f"{len(lines) - 2}:", "this machine has no device 'cuda:99'"),
     ]
     assert_problems(call, FILES, "\n".join(lines), expected)
     # Where the packages are there, what else is wrong is found.

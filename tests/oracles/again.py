@@ -32,11 +32,14 @@ def read_again(model, texts):
     """Return what ``verify`` reads of a made-up model: each text alone, in float64, under every view."""
     first, parts, clusters = {}, [], getattr(texts, "clusters", None)
     for index, text in enumerate(texts):
-        encoding, original = model.tokenizer(text), first.setdefault(text, index)
+        encoding = model.tokenizer(text)
+        original = first.setdefault(tuple(encoding["input_ids"]), index)
         unit = original if clusters is None else int(clusters[original])
         special = np.array(encoding["special_tokens_mask"], dtype=bool)
         if len(special):
-            parts.append(Tokenised(index, encoding["input_ids"], special, False, original, unit))
+            parts.append(
+                Tokenised(index, encoding["input_ids"], special, np.ones(len(special), bool), False, original, unit)
+            )
     states = [model.reference(part.ids) for part in parts]
     kinds = [kinds_of_text(path[1:], part.special, Rule()) for path, part in zip(states, parts, strict=True)]
     whole = [np.concatenate(layer) for layer in zip(*states, strict=True)]
@@ -103,7 +106,10 @@ def again(metric, states, texts=None, **options):
     texts = np.arange(n) if texts is None else np.asarray(texts)
     none, zeros, never = np.zeros(n, dtype=int), np.zeros(n), np.zeros(n, dtype=bool)
     sizes = zip(*(of.tolist() for of in np.unique(texts, return_counts=True)), strict=True)
-    parts = [Tokenised(text, [0] * size, np.zeros(size, dtype=bool), False, text, text) for text, size in sizes]
+    parts = [
+        Tokenised(text, [0] * size, np.zeros(size, bool), np.ones(size, bool), False, text, text)
+        for text, size in sizes
+    ]
     kinds = Kinds(never, never, never, none, none, zeros, zeros, none - 1)
     reading = _reading(parts, states, [kinds])
     return {

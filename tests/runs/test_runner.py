@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from runs.conftest import INLINE, select
 
-from reporter.core.errors import UsageError
+from reporter.core.errors import ReporterError, UsageError
 from reporter.core.files import read_note
 from reporter.core.progress import Progress
 from reporter.forward import passes
@@ -216,8 +216,6 @@ def test_missing_models_and_corpora_and_failed_trainings_fail_only_their_cells(s
 
     gone, lost = ("  gone: {path: nowhere}\n", "  lost: {file: missing.txt}\n")
     file = study(("models:\n", f"models:\n{gone}"), ("corpora:\n", f"corpora:\n{lost}"))
-    assert run(file, only=["dec", "lost", "convergence"])[0].failed == 1
-    assert not select(store, "SELECT * FROM models WHERE status IS NULL"), "a model that was never loaded"
     with monkeypatch.context() as patch:
         patch.setattr(work, "prepare", prepare)
         outcome, log = run(file, only=["convergence"])
@@ -234,6 +232,17 @@ def test_missing_models_and_corpora_and_failed_trainings_fail_only_their_cells(s
     assert select(store, "SELECT status FROM corpora WHERE corpus = 'lost'") == ["failed"]
     again, _ = run(file, only=["convergence"])
     assert (again.exit_code, again.cached, again.computed) == (1, 3, 5)
+
+
+def test_there_is_no_empty_report_before_there_is_something_to_measure(study, tmp_path):
+    gone, lost = ("  gone: {path: nowhere}\n", "  lost: {file: missing.txt}\n")
+    file = study(("models:\n", f"models:\n{gone}"), ("corpora:\n", f"corpora:\n{lost}"))
+    for only, says in (["dec", "lost"], "there is no file .*missing"), (["gone"], "there is no folder .*nowhere"):
+        with pytest.raises(ReporterError, match=f"tiny: nothing can be measured: .*{says}"):
+            runner.run_studies([file], tmp_path / "new" / "results", only=only)
+        assert {path.name for path in (tmp_path / "new").rglob("*")} <= {"results", "cache", "texts"} | {
+            path.name for path in (tmp_path / "new").rglob("cache/**/*")
+        }
 
 
 @pytest.mark.parametrize("kind", ["raises", "is not a number"])

@@ -54,13 +54,16 @@ def test_a_sample_keeps_clusters_and_a_repeated_text_goes_with_its_first_author(
 
 
 def test_mistakes_and_few_clusters_are_reported_with_their_place(tmp_path):
-    from reporter.runs.studies import absent, few_clusters, read_study
+    from reporter.runs.studies import absent, cautions_of, read_study
 
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"text": f"text {i}", "by": i % 7}) + "\n" for i in range(30)))
     study = "study: s\nmodels: {m: {path: .}}\ncorpora:\n  c: {file: t.jsonl, column: text, cluster: by}\n"
     path = tmp_path / "s.yaml"
     path.write_text(study)
-    assert [note.partition(";")[0] for note in few_clusters(read_study(path))] == ["corpus 'c' has 7 clusters"]
+    for groups, says in ((7, "a verdict needs 12: add"), (15, "intervals and tests over fewer than 20")):
+        lines = (json.dumps({"text": f"text {i}", "by": i % groups}) for i in range(30))
+        (tmp_path / "t.jsonl").write_text("\n".join(lines))
+        (note,) = cautions_of(read_study(path))
+        assert note.startswith(f"corpus 'c' has {groups} clusters; {says}")
     path.write_text(study.replace("cluster: by", "cluster: author"))
     problem = next(problem for problem in absent(read_study(path)) if "author" in problem.message)
     assert problem.line == 4 and problem.column > 1 and "Columns: text, by" in problem.message
