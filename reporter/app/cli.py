@@ -205,6 +205,10 @@ def look(
             "FILE",
         ),
     ] = None,
+    label: Annotated[
+        str | None, option("Column of a table with the labels of the texts: which layer tells them apart?", "COLUMN")
+    ] = None,
+    limit: Annotated[int | None, option("Read at most N texts, the first ones. Default: 102.", "N", min=1)] = None,
     out: Out = Path("results"),
     card: Annotated[Path | None, option("Also write the layer cards as Markdown, for a model page.", "FILE.md")] = None,
     open: Annotated[bool, flag("--open", "Open the report in a browser.")] = False,
@@ -226,7 +230,8 @@ def look(
         raise UsageError(f"--card: there is no folder {card.parent}; create it first")
     if card is not None:
         require_replaceable_file(card, is_untouched)
-    file = write_study(_required(models, "MODEL"), base, text, cache=out / "cache", offline=offline)
+    asked = _required(models, "MODEL")
+    file = write_study(asked, base, text, label=label, limit=limit, cache=out / "cache", offline=offline)
     with importing():
         from reporter.runs.runner import run_studies
 

@@ -24,7 +24,7 @@ from reporter.geometry.statistics import correlation, ranks
 from reporter.metrics._classifiers import all_the_same
 from reporter.metrics._items import ALL_MODELS, ModelNames, drawn_texts, evenly, ids_read, unseen
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import Statistic, Value, with_floor
+from reporter.metrics.base import Statistic, Value, undefined, with_floor
 from reporter.metrics.probes import accuracies
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsPath, Name, Part, Text, one_of
@@ -169,17 +169,12 @@ def halved(item: TextHalves, corpus: Corpus, context: Context) -> list[tuple[str
     """Return the halves of at most ``sample`` texts of a corpus, of a cluster of texts one.
 
     No half comes twice, as the model reads it.
-
-    Raises:
-        ReporterError: fewer than ``FEWEST`` texts can be halved.
     """
     texts, units = drawn_texts(corpus, len(corpus.texts), context)
     halves = [(unit, pair) for text, unit in zip(texts, units.tolist(), strict=True) if (pair := halves_of(text))]
     short, first_of_unit = len(texts) - len(halves), unseen({row: unit for row, (unit, _) in enumerate(halves)}, set())
     pairs = [halves[row][1] for row in first_of_unit]
     pairs = [pairs[row] for row in different(pairs, context, corpus.max_tokens)][: item.sample]
-    if len(pairs) < FEWEST:
-        raise ReporterError(_few_halves(len(pairs), item.halves))
     if short:
         context.warnings.append(
             f"{short:,} of {len(texts):,} texts have fewer than {SHORTEST} characters and were not halved"
@@ -305,6 +300,10 @@ def partners(item: WrittenPartners | TextHalves, context: Context) -> Iterator[R
     if isinstance(item, TextHalves):
         corpus = context.corpora[item.halves]
         pairs, max_tokens = halved(item, corpus, context), corpus.max_tokens
+        if len(pairs) < FEWEST:
+            for place in context.layout.places:
+                yield from undefined(STATISTICS, place, 0, _few_halves(len(pairs), item.halves))
+            return
         texts, others, scores = [first for first, _ in pairs], [second for _, second in pairs], [None] * len(pairs)
     else:
         rows = list(item.pairs)

@@ -81,7 +81,8 @@ def corpus_row(study: str, name: str, texts: Texts | Exception) -> Record:
     row: Record = {"study": study, "corpus": name}
     if isinstance(texts, Exception):
         return row | {"status": "failed", "error": describe(texts)}
-    row |= {name: getattr(texts, name) for name in ("source", "location", "words", "characters", "dropped", "thinned")}
+    kept = ("source", "location", "available", "words", "characters", "dropped", "thinned")
+    row |= {name: getattr(texts, name) for name in kept}
     labels = None
     if texts.labels is not None and texts.label_codes is not None:
         codes, counts = np.unique(texts.label_codes, return_counts=True)

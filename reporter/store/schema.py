@@ -331,6 +331,11 @@ class Corpus(OfStudy, table="corpora"):
     location: str = column("file name as written in the study, dataset id or generator")
     content_hash: str = column("SHA-256 of the texts that were kept, in order")
     texts: int = column("texts kept", "BIGINT")
+    available: int | None = column(
+        "texts of the source that pass the filters, of which `limit` may leave some out; 100,000 beyond the limit are "
+        "counted; NULL if unknown",
+        "BIGINT",
+    )
     words: int = column("words separated by white space", "BIGINT")
     characters: int = column("characters kept", "BIGINT")
     dropped: int = column("texts that the filters dropped", "BIGINT")

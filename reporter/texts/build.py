@@ -14,6 +14,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ class TextsWriter:
                     "few values"
                 )
 
-    def finish(self, dropped: int, thinned: int = 0) -> None:
+    def finish(self, dropped: int, thinned: int = 0, available: int | None = None) -> None:
         """Complete the files and name the folder; one that another process finished first is kept."""
         self._blob.close()
         np.save(self._temporary / OFFSETS, np.asarray(self._offsets, dtype="<i8"))
@@ -123,6 +124,7 @@ class TextsWriter:
             "dropped": dropped,
             "thinned": thinned,
             "without": self.without,
+            "available": available,
             "labels": None if self._labels is None else list(self._codes),
         }
         write_note(self._temporary / META, meta)
@@ -185,7 +187,7 @@ def _write_thinned(place: Path, texts: Texts, words: int) -> None:
         for index in kept.tolist():
             cluster = None if texts.clusters is None else str(texts.clusters[index])
             writer.add(texts[index], int(lengths[index]), texts.label(index), cluster)
-        writer.finish(texts.dropped, len(texts) - len(kept))
+        writer.finish(texts.dropped, len(texts) - len(kept), texts.available)
 
 
 def _places(texts: Texts) -> NDArray[np.uint64]:
@@ -219,6 +221,7 @@ _REASONS = {
     "with other labels": ("only", "change `only`"),
 }
 _BINARY = 0.1  # share of zero bytes in a file that is not text
+MOST_COUNTED = 100_000  # texts beyond `limit`
 FORMAT = 2  # counts up whenever the same source would be read or filtered into other texts
 
 
@@ -279,14 +282,24 @@ class _Filter:
         """Count a text of so many words, and return whether it is kept."""
         if record.label is not None:
             self._labels[record.label] = None
-        too_long = self._spec.max_words is not None and words > self._spec.max_words
-        other_label = self._only is not None and record.label not in self._only
-        failed = (words == 0, words < self._spec.min_words, too_long, other_label)
+        failed = self._failed(record, words)
         if any(failed):
             self.dropped[list(_REASONS)[failed.index(True)]] += 1
             return False
         self.kept += 1
         return True
+
+    def _failed(self, record: Record, words: int) -> tuple[bool, ...]:
+        too_long = self._spec.max_words is not None and words > self._spec.max_words
+        other_label = self._only is not None and record.label not in self._only
+        return words == 0, words < self._spec.min_words, too_long, other_label
+
+    def passing(self, records: Iterator[Record]) -> int | None:
+        """Return how many further texts pass the filters, of at most ``MOST_COUNTED``; None where one is malformed."""
+        with suppress(ReporterError):
+            texts = ((record, len((record.text or "").split())) for record in islice(records, MOST_COUNTED))
+            return sum(not any(self._failed(record, words)) for record, words in texts)
+        return None
 
     @property
     def is_full(self) -> bool:
@@ -334,7 +347,8 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
     """
     chosen = _Filter(spec, dict.fromkeys(getattr(spec, "only", None) or (), ("only",)))
     with TextsWriter(place, *(getattr(spec, key, None) is not None for key in ("label", "cluster"))) as writer:
-        for record in _records(origin):
+        records = _records(origin)
+        for record in records:
             text = (record.text or "").strip()
             words = len(text.split())
             if not chosen.keeps(record, words):
@@ -348,7 +362,8 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
                 break
         for complaint in chosen.complaints(origin.location):
             raise ReporterError(complaint.message)
-        writer.finish(chosen.dropped.total())
+        further = chosen.passing(records) if origin.is_quick else None
+        writer.finish(chosen.dropped.total(), available=None if further is None else writer.texts + further)
 
 
 def unfit(spec: CorpusPart, origin: Origin, fewest: int) -> Iterator[Complaint]:

@@ -113,6 +113,29 @@ def listed(names: Sequence[str], most: int = 20) -> str:
     return ", ".join(names[:most]) + more or "none"
 
 
+class _Enough(Exception):
+    """The columns of a table are known."""
+
+
+def columns_of(path: Path, kind: TableKind) -> list[str]:
+    """Return the columns of a table; of JSON, the keys of the first object; of a database, none.
+
+    Raises:
+        ReporterError: the file cannot be read.
+    """
+    names: list[str] = []
+
+    def check(columns: Sequence[str]) -> None:
+        names.extend(columns)
+        raise _Enough
+
+    if kind != "duckdb":
+        with suppress(_Enough):
+            for _ in _rows(path, kind, check, None, {}, None):
+                pass
+    return names
+
+
 class _Numeral(str):
     """A number of a JSON file as it is written there."""
 

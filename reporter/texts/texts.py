@@ -71,6 +71,7 @@ class Texts:
         dropped: texts that were read and not kept: missing, empty, too short or too long. Texts after
             ``limit`` were never read and are not counted.
         thinned: texts that passed and were left out by ``size_of``.
+        available: texts of the source that pass the filters, of which ``limit`` may leave some out; None if unknown.
         without: texts without a cluster, of a corpus that has clusters.
         labels: the distinct labels in order of first appearance, or None where the corpus has none.
         folder: where the files are.
@@ -84,6 +85,7 @@ class Texts:
     characters: int
     dropped: int
     thinned: int
+    available: int | None
     without: int
     labels: tuple[str, ...] | None
     folder: Path
@@ -170,9 +172,11 @@ def open_texts(folder: Path, name: str, source: str, location: str) -> Texts | N
     if not found_intact(folder, "its texts are read again"):
         return None
     try:
-        meta = {"thinned": 0, "without": 0} | (read_note(folder / META) or {})
+        meta = {"thinned": 0, "without": 0, "available": None} | (read_note(folder / META) or {})
         labels = None if meta["labels"] is None else tuple(meta["labels"])
-        known = {key: meta[key] for key in ("hash", "words", "characters", "dropped", "thinned", "without")}
+        known = {
+            key: meta[key] for key in ("hash", "words", "characters", "dropped", "thinned", "available", "without")
+        }
         texts = Texts(name, source, location, labels=labels, folder=folder, **known)
         whole = len(texts) == meta["texts"] > 0 and len(texts._blob) == meta["bytes"]
         labelled = all(x is None or len(x) == meta["texts"] for x in (texts.label_codes, texts.clusters))

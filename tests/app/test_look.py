@@ -93,6 +93,30 @@ def test_the_study_is_for_people_to_edit(look):
     assert read_study(path).study.corpora["notes"].limit == 15
 
 
+def test_a_table_is_read_alike_however_it_is_named_and_its_evident_label_is_used(look):
+    rows = [
+        f"text number {i},{['joy', 'fear', 'anger'][i % 3]},{i},{'ab'[i % 2] if i < 20 else ''}" for i in range(120)
+    ]
+    Path("moods.csv").write_text("\n".join(["text,emotion,id,half", *rows]))
+    plain = write_study(["decoder"], text="moods.csv")
+    mapped = write_study(["decoder"], text="{file: moods.csv}")
+    full = write_study(["decoder"], text="{file: moods.csv, column: text, label: emotion}")
+    assert plain.path == mapped.path == full.path and plain.text == mapped.text == full.text
+    corpus = plain.study.corpora["moods"]
+    assert (corpus.column, corpus.label, corpus.limit) == ("text", "emotion", 102)
+    assert plain.notes == mapped.notes == ("label: emotion (3 classes)",) and full.notes == ()
+    assert plain.study.sections["probes"]["emotion"].corpus == "moods"
+    other = write_study(["decoder"], text="moods.csv", label="half", limit=30).study.corpora["moods"]
+    assert (other.label, other.limit) == ("half", 30)
+    several = [f"{i},x y {i},{'ab'[i % 2]},{'cde'[i % 3]}" for i in range(40)]
+    for header, label in (("id,text,kind,group", None), ("id,text,kind,Label", "Label"), ("id,text,kind,kind2", None)):
+        Path("two.csv").write_text("\n".join([header, *several]))
+        assert write_study(["decoder"], text="two.csv").study.corpora["two"].label == label, header
+    result = look("decoder", "--text", "moods.csv", "--limit", "36")
+    assert result.exit_code == 0, result.output
+    assert "36 of 120 texts of moods" in result.stdout and "label: emotion (3 classes)" in result.stderr
+
+
 def test_models_of_the_same_name_have_studies_of_their_own_and_read_the_sample_without_a_text(look):
     for folder in ("a", "b"):
         Path(folder).mkdir()

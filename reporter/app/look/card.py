@@ -46,7 +46,7 @@ SELECT layer, max(value) FILTER (statistic = 'largest') AS largest, max(value) F
 AND site IN ('embedding', 'block') GROUP BY layer HAVING ratio IS NOT NULL AND tensor IS NOT NULL ORDER BY layer
 """
 
-_TEXTS = "SELECT corpus, texts FROM corpora WHERE study = $study AND status = 'done'"
+_TEXTS = "SELECT corpus, texts, available FROM corpora WHERE study = $study AND status = 'done'"
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,15 @@ def cards(database: Path, study: str, seconds: float | None = None) -> list[Card
     store = Store(database)
     with store.kept_open():
         models, corpora = (store.records(query, {"study": study}) for query in (_MODELS, _TEXTS))
-        texts = listed(f"{counted(row['texts'], 'text')} of {row['corpus']}" for row in corpora)
+        texts = listed(f"{_read_of(row)} of {row['corpus']}" for row in corpora)
         if any(row["texts"] < VERDICT_TEXTS for row in corpora):
             texts += ", too few for a conclusion"
         return [Card(model["model"], tuple(_lines(store, study, model, texts, seconds))) for model in models]
+
+
+def _read_of(row: Record) -> str:
+    left_out = row["available"] is not None and row["available"] > row["texts"]
+    return f"{row['texts']:,} of {counted(row['available'], 'text')}" if left_out else counted(row["texts"], "text")
 
 
 def as_text(made: Sequence[Card], width: int) -> str:

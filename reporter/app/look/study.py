@@ -3,9 +3,11 @@
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from reporter.spec.problems import SpecError
 from reporter.spec.study import StudyFile
 from reporter.spec.yaml_reader import read_yaml
 from reporter.texts.sources.stored import kind_of
+from reporter.texts.tables import TableKind, columns_of, read_table
 
 FOLDER = Path("look")
 TEXTS = 102
@@ -27,6 +30,10 @@ TEXTS = 102
 _WORDS = {"yes", "no", "on", "off", "y", "n", "true", "false", "null", "."}
 """Words that YAML may read as something else than text."""
 
+MOST_CLASSES = 20
+FEWEST_IN_CLASS = 5
+LABELS = ("label", "labels", "class", "category")
+"""Columns that are taken for the label among several that could be."""
 _ALL = "  # remove `limit` to read all texts"
 _SAMPLE = "  # of the 150 paragraphs that ship"
 _STUDY = """\
@@ -77,11 +84,12 @@ class _Model:
 
 @dataclass(frozen=True)
 class _Corpus:
-    """The corpus of the study: its name, its keys and a comment behind them."""
+    """The corpus of the study: its name, its keys, a comment behind them and a note for the log."""
 
     name: str
     keys: Keys
     comment: str = ""
+    note: str = ""
 
 
 def write_study(
@@ -89,6 +97,8 @@ def write_study(
     base: str | None = None,
     text: str | None = None,
     *,
+    label: str | None = None,
+    limit: int | None = None,
     cache: Path = Path("results/cache"),
     offline: bool = False,
 ) -> StudyFile:
@@ -98,6 +108,8 @@ def write_study(
         models: hub ids, folders, GGUF files, or folders of adapters.
         base: the model that they were made from, named in the same way; an adapter names its own base.
         text: a file of texts, or a corpus as a study writes it, ``{dataset: wikitext, …}``; the sample if left out.
+        label: the column of the texts' labels; left out, one that evidently holds them.
+        limit: how many texts are read at most; ``TEXTS`` if left out.
         cache: the folder of caches, which keeps the texts of a data set.
         offline: never ask a hub.
 
@@ -109,7 +121,7 @@ def write_study(
     from reporter.runs.studies import missing, read_text
 
     chosen = _with_bases([_read_model(model) for model in dict.fromkeys(models)], base)
-    corpus = _read_corpus(text)
+    corpus = _read_corpus(text, label, limit)
     stem = "-".join([*(model.name.lower() for model in chosen), *([corpus.name.lower()] if text else [])])
     stem = re.sub(r"[^a-z0-9_-]+", "-", stem)[: LONGEST_NAME - len("look--99")].strip("-")
     stem = _name_of_study(stem, chosen, corpus)
@@ -120,7 +132,7 @@ def write_study(
         raise UsageError("\n".join(f"{problem.where}: {problem.message}" for problem in error.problems)) from None
     if lacking := [complaint.message for complaint in missing(checked)]:
         if "no column 'text'" in lacking[-1]:
-            lacking[-1] += f"; name one: --text '{{file: {text}, column: NAME}}'"
+            lacking[-1] += f"; name one: --text '{{file: {corpus.keys['file']}, column: NAME}}'"
         raise UsageError("\n".join(lacking))
     if path.exists() and not is_untouched(path):
         raise UsageError(
@@ -135,7 +147,8 @@ def write_study(
         raise type(error)(f"{error}{no_folder}") from error
     content = _content(path, stem, chosen, corpus, FOLDER)
     replace_file(path, content.encode(), is_untouched)
-    return read_text(path, content)
+    file = read_text(path, content)
+    return replace(file, notes=(*file.notes, corpus.note)) if corpus.note else file
 
 
 def _name_of_study(stem: str, models: Sequence[_Model], corpus: _Corpus) -> str:
@@ -210,24 +223,64 @@ def _check_widths(models: Sequence[_Model]) -> None:
             )
 
 
-def _read_corpus(text: str | None) -> _Corpus:
+def _read_corpus(text: str | None, label: str | None, limit: int | None) -> _Corpus:
+    """Return the corpus of the study; a file and a mapping with the same file are the same corpus."""
     if text is None:
-        return _Corpus("sample", {"sample": "english", "limit": TEXTS}, _SAMPLE)
+        if label not in (None, "register"):
+            raise UsageError(f"--label {one_line(str(label))}: the texts that ship have the label 'register'")
+        keys = {"sample": "english", "limit": limit or TEXTS} | ({"label": label} if label else {})
+        return _Corpus("sample", keys, _SAMPLE)
+    given: Keys = {"file": as_path(text)}
     if text.lstrip().startswith("{"):
         document = read_yaml(text)
         for *_, problem in document.problems:
             raise UsageError(f"--text {one_line(text)}: {problem}")
-        return _Corpus("texts", {key: Path(value) if key == "file" else value for key, value in document.data.items()})
-    path = as_path(text)
+        given = dict(document.data)
+        if not isinstance(given.get("file"), str):
+            usual = {"limit": TEXTS} if "dataset" in given else {}
+            return _Corpus("texts", usual | given | _asked(label, limit))
+        given["file"] = as_path(given["file"])
+    path = given["file"]
     if not path.exists():
-        raise UsageError(f"--text: there is no file {one_line(text)}{instead_of(path)}")
+        raise UsageError(f"--text: there is no file {one_line(str(path))}{instead_of(path)}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0]).strip("-_")[:40] or "texts"
-    keys: Keys = {"file": path}
-    if path.is_dir() or kind_of(path) == "text":
-        keys["unit"] = _unit(path)
-    else:
-        keys["column"] = "text"
-    return _Corpus(name, keys | {"limit": TEXTS}, _ALL)
+    kind = "text" if path.is_dir() else kind_of(path)
+    keys = given | _asked(label, limit)
+    keys |= (
+        {}
+        if {"unit", "column", "chat"} & keys.keys()
+        else {"unit": _unit(path)}
+        if kind == "text"
+        else {"column": "text"}
+    )
+    note, most = "", int(str(keys.pop("limit", None) or TEXTS))
+    if kind != "text" and not {"label", "chat"} & keys.keys() and (found := _evident_label(path, kind, keys, most)):
+        keys["label"], classes = found
+        note = f"label: {keys['label']} ({classes} classes)"
+    return _Corpus(name, {**keys, "limit": most}, _ALL, note)
+
+
+def _asked(label: str | None, limit: int | None) -> Keys:
+    return ({"label": label} if label else {}) | ({"limit": limit} if limit else {})
+
+
+def _evident_label(path: Path, kind: TableKind, keys: Keys, most: int) -> tuple[str, int] | None:
+    """Return the one column of a table that evidently holds labels of the texts that are read, and its classes.
+
+    These are few, and each has some texts. Of several such columns, one that is called a label is it.
+    """
+    found: dict[str, int] = {}
+    with suppress(ReporterError):  # which the study says with its place
+        for name in columns_of(path, kind):
+            with suppress(ReporterError):  # lists and mappings
+                records = (row for row in read_table(path, kind, keys["column"], {"label": name}) if row.text)
+                texts = [(row.text, row.label) for row in islice(records, most)]
+                sizes = Counter(label for _, label in texts if label is not None)
+                are_few = 2 <= len(sizes) <= MOST_CLASSES and min(sizes.values()) >= FEWEST_IN_CLASS
+                if name != keys["column"] and are_few and sizes.total() >= 0.9 * len(texts):
+                    found[name] = len(sizes)
+    named = [name for name in found if name.lower() in LABELS] if len(found) > 1 else list(found)
+    return (named[0], found[named[0]]) if len(named) == 1 else None
 
 
 def _unit(path: Path) -> str:
@@ -264,7 +317,8 @@ def _content(path: Path, stem: str, models: Sequence[_Model], corpus: _Corpus, f
 def _analyses(corpus: _Corpus) -> Iterator[str]:
     if "label" in corpus.keys:
         yield "probes:                           # how well a linear classifier reads the label at each layer\n"
-        yield f"  {corpus.keys['label']}: {{corpus: {corpus.name}, hidden: 0}}\n"
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", str(corpus.keys["label"])).strip("-_")[:40] or "label"
+        yield f"  {_scalar(name, FOLDER)}: {{corpus: {corpus.name}, hidden: 0}}\n"
     yield "partners:                         # which layer finds the second half of a text by its first\n"
     yield f"  halves: {{halves: {corpus.name}}}\n"
     yield "skip:                             # the loss without each of the blocks that turn states least\n"

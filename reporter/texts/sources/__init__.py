@@ -43,11 +43,13 @@ class Origin:
         location: as a person would name it.
         state: what decides about the texts besides the spec: bytes of files, a generator's version and words.
         read: starts reading.
+        is_quick: whether texts beyond ``limit`` can be counted without asking the network.
     """
 
     location: str
     state: str
     read: Callable[[], Iterator[Record]]
+    is_quick: bool = True
 
 
 Find = Callable[[Any, SourceContext], Origin]

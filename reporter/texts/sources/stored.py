@@ -195,7 +195,7 @@ def dataset(corpus: DatasetCorpus, context: SourceContext) -> Origin:
     location = "/".join(part for part in (corpus.dataset, corpus.config, corpus.split) if part)
     if corpus.revision:
         location += f"@{corpus.revision}"
-    return Origin(location, state, lambda: read_dataset(corpus, context.folder, context.offline))
+    return Origin(location, state, lambda: read_dataset(corpus, context.folder, context.offline), is_quick=False)
 
 
 def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[Record]:
