@@ -54,7 +54,7 @@ def hub(study: str, store: Store, folder: Path) -> None:
     lines += ["## Tables", *(f"- `{name}`: {tables()[name].comment}" for name in written)]
     (folder / "README.md").write_text(f"---\n{_yaml(head)}---\n\n" + "\n\n".join(lines) + "\n", "utf-8")
     for model, index in model_indices(study, store).items():
-        name = re.sub(r"[^\w.-]+", "-", model).strip("-")
+        name = re.sub(r"[^\w.-]+", "+", model).strip("+")  # no model of a study has a + in its name
         (folder / f"model-index-{name}.yml").write_text(_yaml({"model-index": [index]}), "utf-8")
 
 
@@ -205,14 +205,15 @@ def mergekit(study: str, store: Store, folder: Path) -> None:
         starts, stops = [0, *(part[-1] for part in ends)], [*(part[0] - 1 for part in ends), row["layers"]]
         if row["twice"]:  # up to the last repeated block, then from the first one on
             starts, stops = [0, stops[0]], [starts[1], stops[1]]
-        name = re.sub(r"[^\w.-]+", "-", f"{row['model']}-{row['item']}-{row['edit']}")
+        path = folder / row["model"] / f"{row['item']}-{re.sub(r'[^A-Za-z0-9]+', '-', row['edit'])}.yml"
         spec = models.get(row["model"])
         parts = (spec.get(key) for key in ("hub", "path", "adapter")) if isinstance(spec, dict) else (spec,)
         model = "+".join(str(part) for part in parts if part)
         slices = [[start, stop] for start, stop in zip(starts, stops, strict=True) if start < stop]
         sources = [{"sources": [{"model": model, "layer_range": blocks}]} for blocks in slices]
         config = _yaml({"slices": sources, "merge_method": "passthrough"})
-        (folder / f"{name}.yml").write_text(config, "utf-8")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(config, "utf-8")
 
 
 TOOLS: Mapping[str, Callable[[str, Store, Path], Any]] = {

@@ -125,15 +125,20 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
     """Return the corpora of a study and behind each one its shares, by name.
 
     Raises:
-        ValidationError: a share has the name of another corpus, or a name that no corpus may have.
+        ValidationError: two names differ in case alone, or a share has a name that no corpus may have.
     """
     expanded: dict[str, _Corpus] = {}
+    taken = {name.casefold(): name for name in reversed(corpora)}
     for name, corpus in corpora.items():
+        if (other := taken[name.casefold()]) != name:
+            raise wrong(f"differs from '{other}' in case alone; rename one of them", name, anchor="key")
         expanded[name] = corpus
         for index, (label, share) in enumerate(corpus.shares.items()):
             share_id, trouble = share_name(name, label), ""
-            if share_id in corpora or share_id in expanded:
+            if (other := taken.get(share_id.casefold())) is not None:
                 trouble = f"'{share_id}', which is taken; rename the other corpus"
+                if other != share_id:
+                    trouble = f"'{share_id}', which differs from '{other}' in case; define one with `only`"
             elif len(share_id) > LONGEST_NAME:
                 trouble = (
                     f"'{name}.' and the label, more than {LONGEST_NAME} characters; shorten the name of the corpus"
@@ -141,6 +146,7 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
             if trouble:
                 raise wrong(f"`by` adds a corpus named {trouble}", name, "by", index)
             expanded[share_id] = share
+            taken[share_id.casefold()] = share_id
     return expanded
 
 

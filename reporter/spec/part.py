@@ -122,7 +122,13 @@ def check_name(name: str) -> str:
     if len(name) > LONGEST_NAME or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         allowed = f"at most {LONGEST_NAME} letters, digits, '-', '_' and '.'"
         raise wrong(f"invalid name; use {allowed}, and begin with a letter or digit", anchor="key")
+    if name.endswith(".") or DEVICE_NAME.fullmatch(name):
+        raise wrong("invalid name: no file on Windows can have it; choose another one", anchor="key")
     return name
+
+
+DEVICE_NAME = re.compile(r"(con|prn|aux|nul|(com|lpt)[0-9])(\..*)?", re.IGNORECASE)
+"""Names that no file on Windows can have."""
 
 
 def check_text(text: str) -> str:

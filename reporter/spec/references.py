@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -220,11 +220,20 @@ def _measured(value: Any, location: Location, catalog: KnownNames) -> Iterator[C
         yield Complaint(f"metric '{metric}' is not measured in this study; add it to `metrics`", location)
 
 
+def _twins(study: Any, keys: Iterable[str]) -> Iterator[Complaint]:
+    """Yield names that differ in case alone: many disks would take the files of both for one."""
+    for key in keys:
+        first: dict[str, str] = {}
+        for name in _mapping(study, key):
+            if (other := first.setdefault(str(name).casefold(), name)) != name:
+                yield Complaint(f"differs from '{other}' in case alone; rename one of them", (key, name), "key")
+
+
 def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     """Yield complaints about references to missing entries, and about recipes and corpora that need each other."""
     models, corpora = _mapping(study, "models"), _mapping(study, "corpora")
     shares, corpora = shares_of(corpora), with_shares_of(corpora)
-    complaints: list[Complaint] = []
+    complaints = list(_twins(study, ("models", "claims", *offer.sections)))
 
     def check(
         name: str, reference: Reference, location: Location, anchor: Anchor = "value", plain: bool = False

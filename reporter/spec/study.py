@@ -20,7 +20,7 @@ from reporter.spec.claims import Claim, claim_type
 from reporter.spec.corpora import CorpusPart, NullBaseline, SinkSpec, Site, View, with_shares
 from reporter.spec.models import ModelSpec, RecipeModel
 from reporter.spec.offer import ClaimForm, MetricChoice, Offer, Section, offer_of, read_metrics
-from reporter.spec.part import AsPath, AsTuple, Name, Part, Text, failure, no_repeats, one_of, wrong
+from reporter.spec.part import DEVICE_NAME, AsPath, AsTuple, Name, Part, Text, failure, no_repeats, one_of, wrong
 from reporter.spec.problems import show
 from reporter.spec.recipes import LARGEST_SEED
 from reporter.spec.references import contradictions
@@ -114,8 +114,8 @@ def _study_id(value: str) -> str:
     if not re.fullmatch(STUDY_ID, value):
         rule = "of at most 64 lower-case letters, digits, '-' and '_'"
         raise wrong(f"expected an id such as 'my-study', {rule}, got {show(value)}")
-    if value in RESERVED_IDS:
-        raise wrong(f"'{value}' is reserved for a folder in the results; choose another id")
+    if value in RESERVED_IDS or DEVICE_NAME.fullmatch(value):
+        raise wrong(f"'{value}' is reserved for a folder in the results, or for Windows; choose another id")
     return value
 
 

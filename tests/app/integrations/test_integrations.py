@@ -99,7 +99,7 @@ def test_mergekit_copies_the_blocks_that_stay(tmp_path):
     ):
         rows = [row | {"blocks": given, "twice": twice}]
         mergekit("s", SimpleNamespace(records=Mock(side_effect=[rows, [{"spec": spec}]])), tmp_path)
-        config = yaml.safe_load((tmp_path / "my.model-drop-edit.yml").read_text("utf-8"))
+        config = yaml.safe_load((tmp_path / "my.model" / "drop-edit.yml").read_text("utf-8"))
         assert config.keys() == {"slices", "merge_method"} and config["merge_method"] == "passthrough"
         sources = [source for part in config["slices"] for source in part["sources"]]
         assert all(source.keys() == {"model", "layer_range"} and source["model"] == "org/name" for source in sources)
