@@ -135,10 +135,10 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
         expanded[name] = corpus
         for index, (label, share) in enumerate(corpus.shares.items()):
             share_id, trouble = share_name(name, label), ""
-            if (other := taken.get(share_id.casefold())) is not None:
+            if twin := taken.get(share_id.casefold()):
                 trouble = f"'{share_id}', which is taken; rename the other corpus"
-                if other != share_id:
-                    trouble = f"'{share_id}', which differs from '{other}' in case; define one with `only`"
+                if twin != share_id:
+                    trouble = f"'{share_id}', which differs from '{twin}' in case; define one with `only`"
             elif len(share_id) > LONGEST_NAME:
                 trouble = (
                     f"'{name}.' and the label, more than {LONGEST_NAME} characters; shorten the name of the corpus"
