@@ -96,6 +96,8 @@ class PassFacts:
         batch_tokens: the most tokens in a batch that memory sufficed for; None where all that was asked for did.
         weights: the hash of each group of weights of the model, see :func:`reporter.models.load.weight_groups`;
             empty where none were read. They are kept here since who stores the numbers may never load the model.
+        alone: the largest deviation of a few texts from their states alone, see :mod:`reporter.forward.alone`; None
+            for stored states.
     """
 
     anatomy: dict[str, Any]
@@ -109,6 +111,7 @@ class PassFacts:
     batch_tokens: int | None = None
     warning: str = ""
     weights: dict[str, str] = field(default_factory=dict)
+    alone: float | None = None
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> PassFacts:
@@ -123,6 +126,7 @@ class PassFacts:
             parts[0],
             counts=sum((part.counts for part in parts), Counts()),
             device=", ".join(devices),
+            alone=max([part.alone for part in parts if part.alone is not None], default=None),
             batch_tokens=min([part.batch_tokens for part in parts if part.batch_tokens is not None], default=None),
         )
 

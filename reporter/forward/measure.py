@@ -176,6 +176,8 @@ class Settings:
     contributions: bool = False
     vocabulary: Vocabulary | None = None
     sinks: SinkRule = DEFAULT_RULE
+    exact: bool = False
+    """Whether no text is padded, for a model whose states depend on the padding."""
 
 
 def longest(max_tokens: int, model: LoadedModel | SavedStates) -> int:
@@ -245,6 +247,7 @@ def measure(
     settings: Settings,
     tick: Callable[[int], None] = lambda tokens: None,
     shrunk: Callable[[int], None] = lambda tokens: None,
+    seen: Callable[[Sequence[ModelOutput]], None] = lambda parts: None,
 ) -> Iterator[tuple[Shard, Counts]]:
     """Send a corpus through a model and show its states to the watchers.
 
@@ -268,11 +271,12 @@ def measure(
             tokens = coming.pop().result()
             coming = [aside.submit(prepared, following) for following in pending[place + 1 : place + 2]]
             sizes, sinks, in_model, strained = np.zeros(len(STRATA), dtype=np.int64), 0, 0.0, 0
-            waiting = deque(batched(tokens, budget, model))
+            waiting = deque(batched(tokens, budget, model, settings.exact))
             while waiting:
                 group, given = _next(waiting, budget), time.perf_counter()
                 try:
-                    parts = [_forward(model, batch, settings, corpus.name) for batch in group]
+                    parts = [forward(model, batch, settings, corpus.name) for batch in group]
+                    seen(parts)
                     hidden = joined(parts, model, corpus, settings)
                 except Exception as error:
                     if not is_out_of_memory(error):
@@ -350,13 +354,20 @@ def tokenised_texts(
     return tokenise_texts(list(texts), model.tokenizer, longest(max_tokens, model))
 
 
-def batched(tokens: list[TokenisedText], batch_tokens: int, model: LoadedModel | SavedStates) -> Iterator[TokenBatch]:
+def batched(
+    tokens: list[TokenisedText], batch_tokens: int, model: LoadedModel | SavedStates, exact: bool = False
+) -> Iterator[TokenBatch]:
     """Yield tokenised texts in batches for a model; see :func:`reporter.texts.tokens.batches`."""
     padding = pad_id(model.tokenizer, model.anatomy.vocabulary_size)
-    return batches(tokens, batch_tokens, padding, model.anatomy.max_tokens)
+    return batches(tokens, batch_tokens, padding, model.anatomy.max_tokens, exact)
 
 
-def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str) -> ModelOutput:
+def forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str) -> ModelOutput:
+    """Return what a model makes of one batch.
+
+    Raises:
+        ReporterError: states are not finite.
+    """
     with torch.inference_mode(), autocast(model.device, settings.precision):
         if isinstance(model, SavedStates):
             captured = model.captured(batch)

@@ -17,6 +17,7 @@ import numpy as np
 from reporter.core.errors import ReporterError
 from reporter.core.files import SEAL, held
 from reporter.core.progress import Progress
+from reporter.forward.alone import AloneCheck
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, lock_of, note_rate, warnings
 from reporter.forward.kept import Parts, PassFacts, PassFolder, Wanted
 from reporter.forward.measure import (
@@ -298,6 +299,13 @@ class ReadyPass:
             vocabulary=_vocabulary(model, amounts),
             sinks=SinkRule.of(forward_pass.sinks.factor, forward_pass.sinks.dominance),
         )
+        self._check: AloneCheck | None = None
+        if isinstance(model, LoadedModel):
+            with self._clock.within("forward"):
+                self._check = AloneCheck(model, self._corpus, self._settings)
+                self._settings = self._check.settled()
+            if self._settings.exact:
+                passes.progress.note(f"  {forward_pass}: padding changes its states, so no text is padded")
 
     def feed(
         self, part: Range, parts: Parts, advance: Callable[[int], None]
@@ -343,7 +351,8 @@ class ReadyPass:
         ran = (before + forward, str(model.device), chosen.precision, chosen.deviation, self._problem, self._unfed)
         sufficed = self._passes.safe.get(self._of.checkpoint.fingerprint, self._sufficed)
         groups = {} if isinstance(model, SavedStates) else dict(model.groups)
-        facts = PassFacts(asdict(model.anatomy), self._layout, *ran, sufficed, self._warning, groups)
+        alone = None if self._check is None else self._check.largest
+        facts = PassFacts(asdict(model.anatomy), self._layout, *ran, sufficed, self._warning, groups, alone)
         return observables, facts, forward
 
     def _feed(
@@ -362,7 +371,8 @@ class ReadyPass:
         corpus = replace(self._corpus, shards=tuple(shard for shard in part.shards if shard.index >= first))
         forward, last, cost = Counts(), time.perf_counter(), 0.0
         with self._clock.within("observables"):
-            for shard, more in measure(self._model, corpus, fed, self._settings, advance, self._shrunk):
+            check = self._check.compare if self._check else lambda parts: None
+            for shard, more in measure(self._model, corpus, fed, self._settings, advance, self._shrunk, check):
                 forward = forward + more
                 self._clock.take("forward", more.model_seconds)
                 began = time.perf_counter()

@@ -19,6 +19,7 @@ from reporter.core.errors import ReporterError, with_type
 from reporter.models.anatomy import MeasuredModel, examine
 from reporter.models.blocks import noise_of, relative
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
+from reporter.models.condition import Condition
 from reporter.models.model_folder import config_file, weight_files
 from reporter.models.parts import is_spread
 from reporter.models.places import Layout
@@ -150,6 +151,7 @@ class LoadedModel(MeasuredModel):
         device: where it is; of a model that is split, where its states are gathered.
         groups: the hash of each group of weights that was read, see :func:`reporter.models.load.weight_groups`.
         drawn: names of weights that its files lack and no state needs, such as those of a pooler.
+        condition: the model as it was loaded; each pass begins with it, so that no text depends on those before it.
     """
 
     checkpoint: Checkpoint
@@ -158,6 +160,7 @@ class LoadedModel(MeasuredModel):
     device: torch.device
     groups: Mapping[str, str] = field(default_factory=dict, repr=False)
     drawn: frozenset[str] = frozenset()
+    condition: Condition | None = field(default=None, repr=False)
 
     @cached_property
     def tokenizer_hash(self) -> str:
@@ -211,6 +214,8 @@ class LoadedModel(MeasuredModel):
         if contributions and self.contributions_problem:
             raise ReporterError(f"{self.checkpoint.label}: {self.contributions_problem}")
         self.capture.clear()
+        if self.condition is not None:
+            self.condition.restore()
         try:
             with ExitStack() as more:
                 if attention:
@@ -228,7 +233,9 @@ class LoadedModel(MeasuredModel):
                     f"sublayers ran in only {len(shares)} of {self.anatomy.layers} blocks, so their contributions are "
                     "unknown"
                 )
-            captured = Captured(self.capture.take(), final, attended, torch.stack(shares) if contributions else None)
+            length = input_ids.shape[1]  # some blocks pad what they read, to a multiple of their window
+            path = [x[:, :length] if x.shape[1] > length else x for x in self.capture.take()]
+            captured = Captured(path, final, attended, torch.stack(shares) if contributions else None)
             return captured if self.checkpoint.split is None else captured.on(self.device)
         finally:
             self.capture.clear()
@@ -328,11 +335,13 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
                 groups = weight_groups(module, files, lacking)
             place = torch.device(device)
             module = module if is_spread(module) else module.to(place)
+            condition = Condition.of(module)
             examined = examine(module, tokenizer, part)
+            condition.restore()
         if tokenizer.vocab_size > (rows := examined.anatomy.vocabulary_size):
             raise ReporterError(
                 f"the tokenizer has {tokenizer.vocab_size:,} tokens, but the embedding has only {rows:,} rows; use the "
                 "tokenizer of this model"
             )
     loaded = {"checkpoint": checkpoint, "module": module, "tokenizer": tokenizer, "device": place, "groups": groups}
-    return LoadedModel(**vars(examined), **loaded, drawn=drawn)
+    return LoadedModel(**vars(examined), **loaded, drawn=drawn, condition=condition)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from reporter.core.errors import ReporterError, failing_as, failures, library_error
 from reporter.core.imports import changed, optional
 from reporter.models.checkpoint import Checkpoint, seeded
+from reporter.models.condition import Condition
 from reporter.models.model_folder import ADAPTER_WEIGHTS, CONFIG, WEIGHTS, adapter_files, weight_files
 from reporter.models.parts import PartName, measured_part, spread
 
@@ -75,8 +76,10 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartNa
     whole, missing = build(_kind(config, checkpoint.part), checkpoint, folder, config)
     measured = measured_part(whole, checkpoint.part, folder)
     module: Any = measured[0]
+    condition = Condition.of(module)
     ids = torch.zeros((1, 2), dtype=torch.long)
     lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
+    condition.restore()
     if lacking:
         raise ReporterError(
             f"{folder} lacks weights that {CONFIG} asks for: {lacking}; use the {CONFIG} of these weights, or save the "

@@ -196,6 +196,7 @@ def pass_columns(measured: Measured, caused: bool) -> Record:
         "forward_seconds": forward.seconds if forward else 0.0,
         "device": measured.facts.device,
         "precision": measured.facts.precision,
+        "alone_deviation": measured.facts.alone,
         "warning": measured.facts.warning or None,
     }
 

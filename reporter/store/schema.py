@@ -403,6 +403,10 @@ class Cell(OfStudy, table="cells"):
     forward_seconds: float = column("wall time of the pass and its observables; cells that share a pass count it once")
     device: str = column("device of the pass")
     precision: str = column("'float32' or 'mixed'")
+    alone_deviation: float | None = column(
+        "self-check: largest mean relative deviation of a few texts' states (the shortest, the median, the longest, a "
+        "cut one) from their states alone and without padding; NULL for stored states"
+    )
     versions: dict[str, str] = column("JSON object: versions of reporter, torch, transformers, numpy, Python")
     finished: datetime = column("time when it was stored, UTC")
     folder: str | None = column("results folder that it was merged from; NULL if it was measured in this folder")

@@ -523,18 +523,18 @@ def ids_without_words(tokenizer: Any) -> NDArray[np.int64]:
 
 
 def batches(
-    texts: list[TokenisedText], batch_tokens: int, pad_id: int, longest: int | None = None
+    texts: list[TokenisedText], batch_tokens: int, pad_id: int, longest: int | None = None, exact: bool = False
 ) -> Iterator[TokenBatch]:
     """Group texts by length into batches of at most ``batch_tokens`` tokens, padding included; longest first.
 
     The length to which a text is padded hangs on that text alone, since attention over another length, or without a
     mask, adds up in another order: so the batch size does not change a single bit of a state, where matrix products
     do not depend on their number of rows. The longest come first so that a batch that does not fit into memory fails
-    at once. A text longer than the budget is a batch of its own.
+    at once. A text longer than the budget is a batch of its own. If ``exact``, no text is padded.
     """
     groups: dict[tuple[int, bool], list[TokenisedText]] = {}
     for text in sorted(texts, key=lambda text: text.index):
-        length = padded_length(len(text), longest)
+        length = len(text) if exact else padded_length(len(text), longest)
         groups.setdefault((length, length == len(text)), []).append(text)
     for (length, _), group in sorted(groups.items(), reverse=True):
         rows = max(1, batch_tokens // length)
