@@ -67,7 +67,7 @@ def _patterns(node: ast.AST, file: str) -> Iterator[Pattern]:
         parts = [value.value if isinstance(value, ast.Constant) else None for value in values]
         constant = " ".join(part for part in parts if part)
         words = re.findall(r"(?<![\w.])[A-Za-z][a-z']+(?![\w.]*[\w])", constant)
-        if len(words) > 1 and not NO_PROSE.search(constant):
+        if len(words) > 1 and " " in constant.strip() and not NO_PROSE.search(constant):
             yield Pattern.of(file, node.lineno, parts)
             for at, value in enumerate(values):
                 if isinstance(value, ast.FormattedValue):
