@@ -14,6 +14,7 @@ HOLE = r"(?:(?!\. [A-Z])[^\n])*?"  # what a sentence fills in reaches into no ot
 NO_PROSE = re.compile(r"\b(SELECT|WHERE|FROM|QUALIFY|JOIN|ORDER BY|IS NULL|IN)\b")
 HEADINGS = {"Column", "numeric"}  # the first argument heads a column
 NO_READER = {"Question", "removeprefix", "removesuffix", "startswith", "partition", "split", "replace", "Correlation"}
+NO_SENTENCES = {"share of", "variance explained"}  # how titles of shares begin
 INTERNAL = {"fact", "sql"}  # keywords of an observation that no reader sees
 
 
@@ -67,7 +68,7 @@ def _patterns(node: ast.AST, file: str) -> Iterator[Pattern]:
         parts = [value.value if isinstance(value, ast.Constant) else None for value in values]
         constant = " ".join(part for part in parts if part)
         words = re.findall(r"(?<![\w.])[A-Za-z][a-z']+(?![\w.]*[\w])", constant)
-        if len(words) > 1 and " " in constant.strip() and not NO_PROSE.search(constant):
+        if len(words) > 1 and " " in constant.strip() and constant not in NO_SENTENCES and not NO_PROSE.search(constant):
             yield Pattern.of(file, node.lineno, parts)
             for at, value in enumerate(values):
                 if isinstance(value, ast.FormattedValue):
