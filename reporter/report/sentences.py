@@ -387,7 +387,9 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         widths = _gap_of(means[0]), _gap_of(means[1])
         where = f"the mean over {_over(numbers.known[first.name])} is"
     title = numbers.known[first.name].title
-    both = f"{_written(a, widths[0], title)} in {_the(pair[0])} against {_written(b, widths[1], title)} in {_the(pair[1])}"
+    both = (
+        f"{_written(a, widths[0], title)} in {_the(pair[0])} against {_written(b, widths[1], title)} in {_the(pair[1])}"
+    )
     count = sum(with_sinks.values())
     tokens = f"{whole(count)} sink {'token' if count == 1 else 'tokens'}"
     names = listed(with_sinks)

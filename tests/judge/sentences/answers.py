@@ -28,12 +28,9 @@ def lacking(question, sources=("path",), read=()):
 
 
 def alike(p=0.005, pairs=(("cka", 2, 11),), searched=1):
-    rows = [
-        {"model_a": "enc", "model_b": "dec", "corpus": "wiki", "statistic": name, "layer_a": a, "layer_b": b, "value": 0.8}
-        | {"threshold": 0.35, "calibrated": 0.69, "ci_low": 0.56, "ci_high": 0.79, "p": p, "pairs": 217}
-        | {"p_searched": p, "searched": searched}
-        for name, a, b in pairs
-    ]  # fmt: skip
+    of = {"model_a": "enc", "model_b": "dec", "corpus": "wiki", "value": 0.8, "threshold": 0.35, "calibrated": 0.69}
+    of |= {"ci_low": 0.56, "ci_high": 0.79, "p": p, "pairs": 217, "p_searched": p, "searched": searched}
+    rows = [of | {"statistic": name, "layer_a": a, "layer_b": b} for name, a, b in pairs]
     return shown(ALIKE, alike_answers=rows)
 
 
@@ -47,7 +44,7 @@ def depth(exit=(0.83, 0.81, 0.85), near=(24, 24, 25), turn=None):
     return shown(DEPTH, depth_answers=rows if exit else [])
 
 
-def sinks(*more, rows=1, token="the", types=1, dimension=7):
+def sinks(rows=1, token="the", types=1, dimension=7):
     first = {"token": token, "types": types, "dimension": dimension, "texts": 23, "measured": 40, "count": 46}
     first |= {"position_first": 0, "position_last": 0, "layer_first": 2, "layer_last": 9, "norm_ratio": 20.0}
     return shown(SINKS, sink_answers=[OF | first | {"number": number} for number in range(1, rows + 1)])
@@ -83,13 +80,17 @@ def concepts(pairs=12, same_token=None, pooling="last", strongest=2, **shared):
 def probes(base=(), layers=(), statistic="linear"):
     """Return the answer about probes: differences from the base by layer, and between layers, with their intervals."""
     of = OF | {"probe": "mood", "statistic": statistic, "last": True, "n": 60}
-    rows = [of | {"kind": "base", "other": "old", "layer": i, "layer_b": i, "value": x, "ci_low": low, "ci_high": high,
-                  "apart": low is not None and not low <= 0 <= high} for i, (x, low, high) in enumerate(base)]  # fmt: skip
-    rows += [of | {"kind": "layers", "other": "dec", "layer": i, "layer_b": i + 1, "apart": apart} for i, apart in enumerate(layers)]
+    rows = []
+    for i, (x, low, high) in enumerate(base):
+        row = {"kind": "base", "other": "old", "layer": i, "layer_b": i, "value": x, "ci_low": low, "ci_high": high}
+        rows.append(of | row | {"apart": low is not None and not low <= 0 <= high})
+    for i, apart in enumerate(layers):
+        rows.append(of | {"kind": "layers", "other": "dec", "layer": i, "layer_b": i + 1, "apart": apart})
     return shown(PROBED, probe_differences=rows)
 
 
-CLAIM = {"claim": "c", "number": 1, "reading": 1, "says": "A is large.", "view": "words", "baseline": None, "detail": None}
+CLAIM = {"claim": "c", "number": 1, "reading": 1, "says": "A is large.", "view": "words", "baseline": None}
+CLAIM |= {"detail": None}
 CLAIM |= {"registration": None, "verdict": "supported", "value": 0.9, "ci_low": 0.8, "ci_high": 0.95}
 OF_MODEL = [{"claim": "c", "model": "bert", "verdict": "refuted", "value": 0.2, "ci_low": 0.1, "ci_high": 0.3}]
 FINDING = {"says": "In m it peaks.", "value": 0.5, "ci_low": 0.4, "ci_high": 0.6, "looked_at": 1234}
@@ -97,7 +98,8 @@ FINDING = {"says": "In m it peaks.", "value": 0.5, "ci_low": 0.4, "ci_high": 0.6
 
 def claims(rows=(CLAIM,), by_model=(), findings=()):
     tables = {"claims_by_model": by_model, "FROM claims": rows, "FROM findings": findings}
-    return markdown(stated(lambda sql: next(own for words, own in tables.items() if words in sql), ("claims", "findings")))
+    only = ("claims", "findings")
+    return markdown(stated(lambda sql: next(own for words, own in tables.items() if words in sql), only))
 
 
 def unanswered(lacks=(), **tables):
@@ -113,11 +115,11 @@ LISTED = [{"model": "dec", "corpus": "wiki", "tokens": 6017, "texts": 60, "sinks
 
 CASES = {
     "alike": [
-        (("Layer 2 of enc and layer 11 of dec are the most similar by all distances (CKA): calibrated 0.69 [0.56, 0.79] (0: "
-          "chance, 1: same). Chance does not explain this similarity: p 0.005, corrected for 217 pairs of layers and for 1 "
-          "comparison of models, texts and statistics (false discovery rate).", "enc and dec on wiki",
-          "Two models with random weights are alike too, since both read the same words.",
-          "all distances (CKA) | 2 and 11"), {}, "", {"pairs": ()}),
+        (("Layer 2 of enc and layer 11 of dec are the most similar by all distances (CKA): calibrated 0.69 [0.56, "
+         "0.79] (0: chance, 1: same). Chance does not explain this similarity: p 0.005, corrected for 217 pairs of "
+         "layers and for 1 comparison of models, texts and statistics (false discovery rate).", "enc and dec on wiki",
+         "Two models with random weights are alike too, since both read the same words.",
+         "all distances (CKA) | 2 and 11"), {}, "", {"pairs": ()}),
         ("Chance does not explain this similarity", {"p": 0.049}, "Chance may explain this similarity", {"p": 0.051}),
         ("by all distances (CKA)", {}, "by shared neighbours", {"pairs": (("knn", 3, 4),)}),
         ("shared neighbours | 3 and 4", {"pairs": (("cka", 2, 11), ("knn", 3, 4))}, "", {"pairs": (("cka", 2, 11),)}),
@@ -129,17 +131,16 @@ CASES = {
           "share of the depth after which the most likely token stays the same",
           "The head was trained for the last layer. A lens tuned for each layer mostly finds smaller depths."), {}, "",
          {"exit": None}),
-        ("of the depth on average.", {"near": None},
-         (", and the lens stays within 1 nat of the output", "first layer from which the divergence from the output stays below 1 nat"),
-         {"near": (24, None, None)}),
+        ("of the depth on average.", {"near": None}, (", and the lens stays within 1 nat of the output",
+         "first layer from which the divergence from the output stays below 1 nat"), {"near": (24, None, None)}),
         ("block after which updates amplify the stream", {"turn": (28, 28, 28)}, "", {"turn": None}),
     ],
     "sinks": [
-        ("`the` is a sink in 23 of 40 texts: blocks 2–9, on dimension 7, with a norm up to 20 times the median of its text. "
-         "The token set `no-sinks` leaves them out.", {}, "", {"rows": 0}),
+        ("`the` is a sink in 23 of 40 texts: blocks 2–9, on dimension 7, with a norm up to 20 times the median of its "
+         "text. The token set `no-sinks` leaves them out.", {}, "", {"rows": 0}),
         (", on dimension 7", {}, "", {"dimension": None}),
-        ("`the` is a sink", {}, "The first token of a text, any of 5, is a sink in 23 of 40 texts: blocks 2–9, most often on "
-         "dimension 7, with", FIRST),
+        ("`the` is a sink", {}, "The first token of a text, any of 5, is a sink in 23 of 40 texts: blocks 2–9, most "
+         "often on dimension 7, with", FIRST),
         ("any of 5 tokens", FIRST, "", {"token": "the"}),
         ("most often on", FIRST, "", {"dimension": None}),
         ("; 1 other token is a sink as well.", {"rows": 2}, "; 2 other tokens are sinks as well.", {"rows": 3}),
@@ -150,28 +151,28 @@ CASES = {
         (("None of 1 main statistics changes significantly, averaged over layers.",
           "Numbers are means over layers at 6 checkpoints. Opposite changes of two layers cancel in a mean."),
          {"mean_cosine": None}, "", {"mean_cosine": ""}),
-        ("None of 1 main statistics", {"mean_cosine": None},
-         ("1 of 1 main statistics changes significantly, averaged over layers: the mean cosine of two tokens (half of its change "
-          "between steps 10 and 1,000).",
-          "Ranges of steps are 95 % intervals over texts. They are about this training, not about another seed."),
+        ("None of 1 main statistics", {"mean_cosine": None}, ("1 of 1 main statistics changes significantly, averaged "
+         "over layers: the mean cosine of two tokens (half of its change between steps 10 and 1,000).",
+         "Ranges of steps are 95 % intervals over texts. They are about this training, not about another seed."),
          {"mean_cosine": COSINE}),
-        ("1 of 2 main statistics changes", {"mean_cosine": COSINE, "step_cosine": None}, "All 2 main statistics change significantly",
-         {"step_cosine": VARIANCE}),
-        ("the mean cosine of two tokens first (half of its change between steps 10 and 1,000), the cosine of consecutive states last (between steps 1,000 and 4,000).",
-         {"mean_cosine": COSINE, "step_cosine": VARIANCE},
-         "All 2 main statistics change significantly, averaged over layers: the mean cosine of two tokens (half of its change "
-         "between steps 10 and 1,000).", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
-        ("Not monotonic: mean cosine of two tokens.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "", {"mean_cosine": COSINE}),
+        ("1 of 2 main statistics changes", {"mean_cosine": COSINE, "step_cosine": None},
+         "All 2 main statistics change significantly", {"step_cosine": VARIANCE}),
+        ("the mean cosine of two tokens first (half of its change between steps 10 and 1,000), the cosine of "
+         "consecutive states last (between steps 1,000 and 4,000).", {"mean_cosine": COSINE, "step_cosine": VARIANCE},
+         "All 2 main statistics change significantly, averaged over layers: the mean cosine of two tokens (half of its "
+         "change between steps 10 and 1,000).", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
+        ("Not monotonic: mean cosine of two tokens.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "",
+         {"mean_cosine": COSINE}),
         ("averaged over layers.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "averaged over layers: the",
          {"mean_cosine": COSINE}),
     ],
     "concepts": [
         (("dec, pairs set: `a` is a shared direction from layer 2 on, strongest at layer 2 (0.6; chance level 0.1).",
-          "Layer 0 is the embedding. A shared direction shows what states contain, not which layer is best for a task.",
-          "A word that all second texts share makes the consistency high at the embedding already. Such a consistency says "
-          "nothing about the model.",
-          "A concept is a shared direction at layers where its consistency is significantly above the chance level, and "
-          "random turns of its pairs confirm it. The test is corrected for the layers."), {"a": "..xx"}, "", {"a": ""}),
+         "Layer 0 is the embedding. A shared direction shows what states contain, not which layer is best for a task.",
+         "A word that all second texts share makes the consistency high at the embedding already. Such a consistency "
+         "says nothing about the model.", "A concept is a shared direction at layers where its consistency is "
+         "significantly above the chance level, and random turns of its pairs confirm it. The test is corrected for "
+         "the layers."), {"a": "..xx"}, "", {"a": ""}),
         ("from layer 2 on", {"a": "..xx"}, "`a` is a shared direction in layers 1–2, strongest", {"a": ".xx."}),
         ("is a shared direction in layer 3, strongest", {"a": "...x"}, "from layer 2 on", {"a": "..xx"}),
         ("`a` is a shared direction", {"a": "..x."},
@@ -179,24 +180,28 @@ CASES = {
         ("a | not tested", {"a": "....", "strongest": 9}, "a | not shown at any layer | 2", {"strongest": 2}),
         ("is not shown to be a shared direction at any layer (4 pairs are too few to test; at least 6 are needed).",
          {"a": "....", "pairs": 4}, "at any layer.", {"pairs": 6}),
-        ("for the layers and the 2 concepts of the set.", {"a": "..xx", "b": "...."}, "corrected for the layers.", {"b": ""}),
-        ("3 of 4 concepts are shared directions at some layer, 1 of them at the embedding already. Not shown for `d`.", MANY,
-         "3 of 4 concepts are shared directions at some layer. Not shown for", {"a": ".xxx"}),
+        ("for the layers and the 2 concepts of the set.", {"a": "..xx", "b": "...."}, "corrected for the layers.",
+         {"b": ""}),
+        ("3 of 4 concepts are shared directions at some layer, 1 of them at the embedding already. Not shown for `d`.",
+         MANY, "3 of 4 concepts are shared directions at some layer. Not shown for", {"a": ".xxx"}),
         ("Not shown for `d`.", MANY, "4 of 4 concepts", {"d": "...x"}),
         ("3 of 4 concepts are shared", MANY, "`a` is a shared direction", {"d": ""}),
         ("Not shown for", MANY, "0 of 4 concepts are shared directions at some layer.", dict.fromkeys("abc", "....")),
-        ("Warning: all texts of these pairs end in the token `.`, and its state is read as the vector of each text. Set "
-         "`pooling: mean` in the study to read all tokens.", {"a": "..xx", "same_token": "."}, "", {"same_token": None}),
+        ("Warning: all texts of these pairs end in the token `.`, and its state is read as the vector of each text. "
+         "Set `pooling: mean` in the study to read all tokens.", {"a": "..xx", "same_token": "."}, "",
+         {"same_token": None}),
     ],
     "probes": [
         (("dec against old: The linear probe `mood` is more accurate at layer 1 than on old.",
-          "Intervals are paired over texts and corrected for the number of layers."), {"base": [OPEN, MORE]}, "", {"base": []}),
+         "Intervals are paired over texts and corrected for the number of layers."), {"base": [OPEN, MORE]}, "",
+         {"base": []}),
         ("is more accurate at layer 1 than on old.", {"base": [OPEN, MORE]},
          "is not significantly more or less accurate than on old at any layer.", {"base": [OPEN, OPEN]}),
-        ("not significantly more or less", {"base": [(0.2, None, None)]}, "less accurate at layer 0 than on", {"base": [LESS]}),
+        ("not significantly more or less", {"base": [(0.2, None, None)]}, "less accurate at layer 0 than on",
+         {"base": [LESS]}),
         ("The linear probe", {"base": [MORE]}, "The one-hidden-layer probe", {"statistic": "hidden"}),
-        ("dec: 1 of 2 pairs of layers differ significantly. Layers are compared on the same texts. Two layers differ if the "
-         "interval of their difference excludes 0, corrected for all pairs of layers of the model and probe.",
+        ("dec: 1 of 2 pairs of layers differ significantly. Layers are compared on the same texts. Two layers differ "
+         "if the interval of their difference excludes 0, corrected for all pairs of layers of the model and probe.",
          {"base": [MORE], "layers": [True, False]}, "", {"layers": []}),
     ],
     "claims": [
@@ -214,8 +219,8 @@ CASES = {
         ("Not answered here: ", {"lacks": ("no lens",), "depth_answers": [EXIT]}, "", {"lacks": ()}),
     ],
     "lacking": [
-        ("no two models were compared: add `layer_pairs` to `metrics` of a study of two models or more", {"question": ALIKE},
-         "", {"question": DEPTH}),
+        ("no two models were compared: add `layer_pairs` to `metrics` of a study of two models or more",
+         {"question": ALIKE}, "", {"question": DEPTH}),
         ("no layer was read: add `metrics: [lens, contributions]`", {"question": DEPTH}, "The most likely token",
          {"read": {"FROM layer_metrics": [EXIT]}}),
         ("no pairs of texts that differ in one concept: add `pairs: {concepts: shipped}`", {"question": CONCEPTS},
@@ -225,10 +230,10 @@ CASES = {
          "no main statistic with an interval was measured at the checkpoints: add `metrics: [all]`",
          {"read": {"AS steps FROM": [{"steps": 3}]}}),
         ("no probe: add `probes: {mine: {words: shipped}}`, or a corpus with labels and `{corpus: NAME}`",
-         {"question": PROBED}, "probe wiki of dec has no accuracy: one label", {"read": {"FROM cells": [OF | {"error": "one label",
-         "reasons": None}]}}),
-        (". Models of saved `states` cannot run and are left out", {"question": DEPTH, "sources": ("path", "states")}, "",
-         {"sources": ("path",)}),
+         {"question": PROBED}, "probe wiki of dec has no accuracy: one label",
+         {"read": {"FROM cells": [OF | {"error": "one label", "reasons": None}]}}),
+        (". Models of saved `states` cannot run and are left out", {"question": DEPTH, "sources": ("path", "states")},
+         "", {"sources": ("path",)}),
         ("; add a model by `hub`, `path` or `recipe`", {"question": DEPTH, "sources": ("states",)}, "",
          {"sources": ("path", "states")}),
         ("no model has read a corpus: add a corpus and `metrics: [outliers]` (or `all`)", {"question": SINKS},

@@ -72,7 +72,9 @@ def change(**given):
 
 def lacking(models=(), distance=None, why="", **more):
     """Return the answer of a study that lacks something."""
-    rows = [] if distance is None else [row | {"value": distance or None} for row in reading([1.0])("metric = 'change'")]
+    rows = (
+        [] if distance is None else [row | {"value": distance or None} for row in reading([1.0])("metric = 'change'")]
+    )
     cells = [{"model": "new", "corpus": "wiki", "error": why, "reasons": None}] if why else []
     read = reading(**{"distances": []} | more)
 
@@ -113,8 +115,8 @@ CASES = {
          "Verdict: changed from layer 2 on. ", {"divergence": (0.008, None, None)}),
         ("a small change from layer 2 on (states differ by less than 0.1 of their norm at every layer)",
          {"distances": SMALL}, "", {"distances": [0, 0, 0.06, 0.092, 0.06]}),
-        ("indistinguishable from the base on these texts (states differ by less than 0.01 of their norm at every layer)",
-         {"distances": TINY}, "Verdict: a small", {"distances": [0, 0, 0.0095, 0, 0]}),
+        ("indistinguishable from the base on these texts (states differ by less than 0.01 of their norm at every "
+         "layer)", {"distances": TINY}, "Verdict: a small", {"distances": [0, 0, 0.0095, 0, 0]}),
         # noise: a second seed, or products in bf16
         (("Verdict: not changed significantly more than another seed changes old.",
           "No layer differs significantly from the base by more than a different seed would explain (last layer: 0.9"),
@@ -182,10 +184,10 @@ CASES = {
          {"loss": (0.0, 0.0, 0.0)}),
         ("the divergence of the predictions is unknown: add `divergence`", {}, "", {"divergence": SAME}),
         # main statistics
-        ("Main statistics that changed significantly, by the minimum meaningful difference or more: `motion.step_cosine` "
-         "(2 times the minimum).", {"numbers": cosines(0.02)},
-         "No main statistic changed significantly by the minimum meaningful difference; the largest significant change is "
-         "0.04 times this difference, in `motion.step_cosine`.", {"numbers": cosines(0.0004)}),
+        ("Main statistics that changed significantly, by the minimum meaningful difference or more: "
+         "`motion.step_cosine` (2 times the minimum).", {"numbers": cosines(0.02)},
+         "No main statistic changed significantly by the minimum meaningful difference; the largest significant change "
+         "is 0.04 times this difference, in `motion.step_cosine`.", {"numbers": cosines(0.0004)}),
         ("No main statistic changed significantly.", {"numbers": cosines(0.02, half=0.1)},
          "No change of a main statistic was tested.", {"numbers": cosines(0.02, half=None)}),
         ("the largest significant change is 0.04 times", {"numbers": cosines(0.0004)},

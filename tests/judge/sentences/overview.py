@@ -1,5 +1,6 @@
 """The overview of a study, whose numbers have intervals of ± ``half``. Not a test."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,12 @@ from reporter.report.overview import read_overview
 
 FILES = ("report/sentences.py", "report/overview.py", "report/findings.py", "report/sides.py")
 LAYERS = 6
-COSINE, STEP, VARIANCE, LOSS = "anisotropy.mean_cosine", "motion.step_cosine", "anisotropy.top_variance_share", "loss.lm"
+COSINE, STEP, VARIANCE, LOSS = (
+    "anisotropy.mean_cosine",
+    "motion.step_cosine",
+    "anisotropy.top_variance_share",
+    "loss.lm",
+)
 
 
 def frame(names, corpora, values, half):
@@ -32,35 +38,41 @@ def frame(names, corpora, values, half):
 
 
 def overview(
-    encoders=(), decoders=(), by=(), without=(), names=(COSINE,), half=0.01, texts=500, clusters=None, corpora=("wiki",),
-    sinks=(), base=None, gaps=(), judged=False, blocks=(), failed=0, warned=(), cut=0, views=("words", "no-sinks"),
+    encoders=(), decoders=(), by=(), without=(), names=(COSINE,), half=0.01, texts=500, clusters=None,
+    corpora=("wiki",), sinks=(), base=None, gaps=(), judged=False, blocks=(), failed=0, warned=(), cut=0, views=("words", "no-sinks"),
     read=True,
 ):  # fmt: skip
     """Return the first page of a study: its line, sentences, scope and cautions."""
     roles = dict.fromkeys(encoders, "encoder") | dict.fromkeys(decoders, "decoder")
     profiles = {(model, view): dict(by).get(model, 0.5) for model in roles for view in views}
-    profiles |= {(model, "no-sinks"): profile for model, profile in dict(without).items() if model in roles and "no-sinks" in views}
+    bare = {(model, "no-sinks"): profile for model, profile in dict(without).items() if model in roles}
+    profiles |= bare if "no-sinks" in views else {}
     styles = [ModelStyle(model, role, "", "", "", ()) for model, role in roles.items()]
     models = [
-        {"model": model, "checkpoint": "final", "is_last": True, "layers": dict(blocks).get(model, LAYERS), "status": "done",
-         "base": base if model != base else None, "warning": "odd" if model in warned else "", "max_tokens": None}
-        for model in roles
+        {"model": model, "checkpoint": "final", "is_last": True, "layers": dict(blocks).get(model, LAYERS)}
+        | {"status": "done", "base": base if model != base else None, "warning": "odd" if model in warned else ""}
+        | {"max_tokens": None} for model in roles
     ]  # fmt: skip
+    cell = {"checkpoint": "final", "status": "done", "tokens": 9000, "texts": texts, "cut_texts": cut, "inputs": "{}"}
     cells = [
-        {"model": model, "checkpoint": "final", "corpus": corpus, "status": "done", "sinks": dict(sinks).get(model),
-         "tokens": 9000, "texts": texts, "cut_texts": cut, "inputs": "{}", "warning": ""}
-        for model in roles for corpus in corpora if read
-    ]  # fmt: skip
+        cell | {"model": model, "corpus": corpus, "sinks": dict(sinks).get(model), "warning": ""}
+        for model, corpus in product(roles if read else (), corpora)
+    ]
     cells += [{"model": "x", "checkpoint": "", "corpus": "", "status": "failed"}] * failed
     known = [] if not roles else names
-    charts = [SimpleNamespace(id=name, chart=SimpleNamespace(kind="profile", main=True, lead=""), empty=False) for name in known]
+    charts = [
+        SimpleNamespace(id=name, chart=SimpleNamespace(kind="profile", main=True, lead=""), empty=False)
+        for name in known
+    ]
     contents = SimpleNamespace(
         scene=SimpleNamespace(study="s", views=views, corpora=corpora, styles=SimpleNamespace(own=styles)),
         corpora=[{"corpus": corpus, "texts": texts, "clusters": clusters, "status": "done"} for corpus in corpora],
         study={"spec": ""}, cells=cells, models=models, charts=charts, answers=[{"name": "changed"}] * judged,
     )  # fmt: skip
     paired = frame(names, corpora, {(model, view): gap for model, gap in dict(gaps).items() for view in views}, half)
-    page = read_overview(lambda sql: paired if "FROM differences" in sql else frame(known, corpora, profiles, half), contents)
+    page = read_overview(
+        lambda sql: paired if "FROM differences" in sql else frame(known, corpora, profiles, half), contents
+    )
     said = [part for sentence in page.sentences for part in (sentence.text, sentence.strength)]
     return "\n".join([page.line, *said, page.scope, *page.quote, *(line.note for line in page.rows)])
 
@@ -111,80 +123,97 @@ NOTHING = "No main statistic differs significantly and by much between enc and d
 CASES = {
     "overview": [
         # a larger number says the same of the states in whichever model it is larger
-        *((f"In dec, states {words}", APART | {"names": (name,)}, f"In enc, states {words}", FLIPPED) for name, words in MORE.items()),
-        *((f"states {words}", APART | {"names": (name,)}, NOTHING, {"by": {"enc": 0.3, "dec": 0.31}}) for name, words in MORE.items()),
+        *((f"In dec, states {words}", APART | {"names": (name,)}, f"In enc, states {words}", FLIPPED) for name,
+         words in MORE.items()),
+        *((f"states {words}", APART | {"names": (name,)}, NOTHING, {"by": {"enc": 0.3, "dec": 0.31}}) for name,
+         words in MORE.items()),
         # two sides: a difference within the interval, below the minimum effect, or of one of several models
-        (("In dec, states are more alike in direction than in enc (mean cosine of two tokens 0.80 against 0.30 on average over layers).",
-          "embedding included"), APART, ("No main statistic differs significantly and by much between enc and dec.",
-          "corrected for all comparisons"), {"half": 0.5}),
+        (("In dec, states are more alike in direction than in enc (mean cosine of two tokens 0.80 against 0.30 on "
+         "average over layers).", "embedding included"), APART, ("No main statistic differs significantly and by much "
+         "between enc and dec.", "corrected for all comparisons"), {"half": 0.5}),
         ("on average over layers).", APART, "", {"by": {"enc": 0.3, "dec": 0.35}}),
-        ("In the 3 decoders, states are", MANY, "No main statistic differs significantly and by much between the 3 encoders and the 3 decoders.",
-         {"by": MANY["by"] | {"d": 0.0}}),
-        ("In dec, states are", PAIR | {"encoders": ("enc", "e2"), "by": {"enc": 0.3, "e2": 0.3, "dec": 0.8}}, "No main statistic differs",
-         {"by": {"enc": 0.3, "e2": 0.85, "dec": 0.8}}),
+        ("In the 3 decoders, states are", MANY, "No main statistic differs significantly and by much between the 3 "
+         "encoders and the 3 decoders.", {"by": MANY["by"] | {"d": 0.0}}),
+        ("In dec, states are", PAIR | {"encoders": ("enc", "e2"), "by": {"enc": 0.3, "e2": 0.3, "dec": 0.8}},
+         "No main statistic differs", {"by": {"enc": 0.3, "e2": 0.85, "dec": 0.8}}),
         ("against 0.30 on average over layers", APART, "against 0.30 on average over blocks", {"names": (STEP,)}),
         ("Information imbalance towards the last layer averages 0.80 in dec and 0.30 in enc over layers.",
          APART | {"names": ("information_imbalance.to_last",)}, "In dec, states are", {"names": (COSINE,)}),
         ("embedding included", APART, "on average over blocks", {"names": (STEP,)}),
-        ("In a-model-whose-name-is-long, states are more alike in direction (mean cosine of two tokens 0.80 against",
-         {"encoders": ("enc of the first of many series of models of one study",), "decoders": ("a-model-whose-name-is-long",),
-          "by": {"enc of the first of many series of models of one study": 0.3, "a-model-whose-name-is-long": 0.8}},
-         "In dec, states are more alike in direction than in enc (", APART),
+        ("In a-model-whose-name-is-long, states are more alike in direction (mean cosine of two tokens 0.80 against", {
+         "encoders": ("enc of the first of many series of models of one study",), "decoders": (
+         "a-model-whose-name-is-long",), "by": {"enc of the first of many series of models of one study": 0.3,
+         "a-model-whose-name-is-long": 0.8}}, "In dec, states are more alike in direction than in enc (", APART),
         ("in layers 3–4 (mean cosine of two tokens 0.90, against 0.20 throughout in enc).", INSIDE,
          "0.90 at these depths, against 0.20 in layers 3–4 of enc).", CROSSED),
         ("at these depths", PAIR | CROSSED, "throughout in enc", INSIDE),
         ("in layers 3–4 (", INSIDE, "on average over layers", {"by": {"enc": 0.2, "dec": only(*range(7))}}),
-        ("difference 70 [69, 71] percentage points", INSIDE | {"names": (VARIANCE,)}, "difference 0.70", {"names": (COSINE,)}),
-        ("at depths 0.5 to 0.67", MANY | {"by": dict.fromkeys("abc", 0.2) | dict.fromkeys("def", only(3, 4))}, "at depth 0.5 ",
-         {"by": dict.fromkeys("abc", 0.2) | dict.fromkeys("def", only(3, high=1.0))}),
+        ("difference 70 [69, 71] percentage points", INSIDE | {"names": (VARIANCE,)}, "difference 0.70",
+         {"names": (COSINE,)}),
+        ("at depths 0.5 to 0.67", MANY | {"by": dict.fromkeys("abc", 0.2) | dict.fromkeys("def", only(3, 4))},
+         "at depth 0.5 ", {"by": dict.fromkeys("abc", 0.2) | dict.fromkeys("def", only(3, high=1.0))}),
         # sinks
-        ("Sinks explain most of it: without 379 sink tokens of dec, the same layers have 0.25 in dec against 0.20 in enc.",
-         SINKS, "The difference remains without 379 sink tokens of dec: 0.60 in dec against 0.20 in enc.", {"without": {"dec": 0.6, "enc": 0.2}}),
-        (("Sinks explain most of it", "each text's first token is left out as well"), SINKS, "", {"sinks": {"dec": 0, "enc": 0}}),
-        ("The difference remains", SINKS | {"without": {"dec": 0.6, "enc": 0.2}}, "Without 379 sink tokens of dec the difference reverses: 0.10 in dec against 0.80 in enc.",
+        ("Sinks explain most of it: without 379 sink tokens of dec, the same layers have 0.25 in dec against 0.20 in "
+         "enc.", SINKS, "The difference remains without 379 sink tokens of dec: 0.60 in dec against 0.20 in enc.",
+         {"without": {"dec": 0.6, "enc": 0.2}}),
+        (("Sinks explain most of it", "each text's first token is left out as well"), SINKS, "",
+         {"sinks": {"dec": 0, "enc": 0}}),
+        ("The difference remains", SINKS | {"without": {"dec": 0.6, "enc": 0.2}},
+         "Without 379 sink tokens of dec the difference reverses: 0.10 in dec against 0.80 in enc.",
          {"without": {"dec": 0.1, "enc": 0.8}}),
-        ("the difference reverses", SINKS | {"without": {"dec": 0.1, "enc": 0.8}}, "", {"without": {"dec": 0.2, "enc": 0.205}}),
-        ("The difference remains", SINKS | {"without": {"dec": 0.6, "enc": 0.2}}, "", {"half": 0.25, "without": {"dec": 0.6, "enc": 0.2}}),
+        ("the difference reverses", SINKS | {"without": {"dec": 0.1, "enc": 0.8}}, "",
+         {"without": {"dec": 0.2, "enc": 0.205}}),
+        ("The difference remains", SINKS | {"without": {"dec": 0.6, "enc": 0.2}}, "",
+         {"half": 0.25, "without": {"dec": 0.6, "enc": 0.2}}),
         ("the same layers have 0.25 in dec", SINKS, "the same depths have 0.25 in the 2 decoders against",
          {"decoders": ("d", "e"), "by": {"enc": 0.2, "d": only(3, 4), "e": only(3, 4)}, "sinks": {"d": 300, "e": 79},
           "without": {"enc": 0.2, "d": 0.25, "e": 0.25}}),
-        ("the mean over layers is 0.20 in enc against 0.30 in dec.", SINKS | {"by": {"enc": 0.2, "dec": 0.8}, "without": {"enc": 0.2, "dec": 0.3}}, "the same layers have", INSIDE),
+        ("the mean over layers is 0.20 in enc against 0.30 in dec.",
+         SINKS | {"by": {"enc": 0.2, "dec": 0.8}, "without": {"enc": 0.2, "dec": 0.3}}, "the same layers have", INSIDE),
         # one model, several of one role
         ("Mean cosine of two tokens rises from 0.20 at the embedding to 0.80 at the last layer.", ONE,
-         "Mean cosine of two tokens falls from 0.80 at the embedding to 0.20 at the last layer.", {"by": {"dec": ONE["by"]["dec"][::-1]}}),
-        ("rises from 0.20", ONE, "is highest, 0.90 at layer 3, and lowest, 0.20 at the embedding.", {"by": {"dec": only(3)}}),
+         "Mean cosine of two tokens falls from 0.80 at the embedding to 0.20 at the last layer.",
+         {"by": {"dec": ONE["by"]["dec"][::-1]}}),
+        ("rises from 0.20", ONE, "is highest, 0.90 at layer 3, and lowest, 0.20 at the embedding.",
+         {"by": {"dec": only(3)}}),
         ("is highest, 0.90 at layer 3", ONE | {"by": {"dec": only(3)}}, "", {"by": {"dec": only(3, high=0.25)}}),
         ("Mean cosine of two tokens ranges from 0.20 in a to 0.50 in b, on average over layers.", ROLE,
-         "No main statistic differs significantly and by much between the 3 models.", {"by": {"a": 0.45, "b": 0.5, "c": 0.45}}),
+         "No main statistic differs significantly and by much between the 3 models.",
+         {"by": {"a": 0.45, "b": 0.5, "c": 0.45}}),
         (", on average over layers.", ROLE, "in a to 0.50 in b.", {"names": (LOSS,)}),
         # what the sentences hold for
-        (("95 % intervals over texts; significant after correction for all comparisons. One model of each role: descriptive, "
-          "says nothing about encoders and decoders in general.",
-          "1 encoder and 1 decoder: differences describe these models, not their roles."), PAIR,
-         "95 % intervals over texts; significant after correction for all comparisons. One model: descriptive, says nothing about others.",
-         {"encoders": ()}),
+        (("95 % intervals over texts; significant after correction for all comparisons. One model of each role: "
+         "descriptive, says nothing about encoders and decoders in general.", "1 encoder and 1 decoder: differences "
+         "describe these models, not their roles."), PAIR, "95 % intervals over texts; significant after correction "
+         "for all comparisons. One model: descriptive, says nothing about others.", {"encoders": ()}),
         ("One model of each role:", PAIR, "Few models of a role: descriptive", {"encoders": ("enc", "e2")}),
         ("Few models of a role: descriptive, says nothing", MANY | {"encoders": ("a", "b")},
-         ("95 % intervals over models; significant after", "intervals of differences are over models."), {"encoders": ("a", "b", "c")}),
-        ("One model: descriptive, says nothing about others.", ONE, "Models of one role: descriptive, says nothing about others.",
-         {"decoders": ("dec", "d2")}),
-        (("95 % intervals over", "significant after correction for all comparisons"), PAIR, "No model has numbers yet.", {"encoders": (), "decoders": ()}),
+         ("95 % intervals over models; significant after", "intervals of differences are over models."),
+         {"encoders": ("a", "b", "c")}),
+        ("One model: descriptive, says nothing about others.", ONE,
+         "Models of one role: descriptive, says nothing about others.", {"decoders": ("dec", "d2")}),
+        (("95 % intervals over", "significant after correction for all comparisons"), PAIR, "No model has numbers yet.",
+         {"encoders": (), "decoders": ()}),
         # the line, and what to know before quoting
         ("on 500 texts in 3 clusters of wiki.", PAIR | {"clusters": 3}, "on 500 texts of wiki.", {"clusters": None}),
         ("(4 to 6 blocks)", MANY | {"blocks": {"a": 4}}, "(6 blocks)", {"blocks": {}}),
         ("not comparable between roles", PAIR | {"names": (LOSS,)}, "", {"encoders": ("enc", "dec"), "decoders": ()}),
         ("No token of a text is a sink in any model; tokens that the tokenizer adds are not counted here.",
-         PAIR | {"sinks": {"enc": 0, "dec": 0}}, "Sinks among the tokens of texts: 1 in dec, none in enc. Also compare without sinks.",
-         {"sinks": {"enc": 0, "dec": 1}}),
+         PAIR | {"sinks": {"enc": 0, "dec": 0}}, "Sinks among the tokens of texts: 1 in dec, none in enc. Also compare "
+         "without sinks.", {"sinks": {"enc": 0, "dec": 1}}),
         ("is a sink in any model", PAIR | {"sinks": {"enc": 0, "dec": 0}}, "is a sink in enc;", {"sinks": {"enc": 0}}),
         ("is a sink in", PAIR | {"sinks": {"enc": 0}}, "", {"sinks": {}}),
         (", none in enc", PAIR | {"sinks": {"enc": 0, "dec": 1}}, "", {"sinks": {"dec": 1}}),
-        ("10 in 4 models", MANY | {"sinks": {"a": 1, "b": 2, "c": 3, "d": 4}}, "1 in a, 2 in b and 3 in c", {"sinks": {"a": 1, "b": 2, "c": 3}}),
-        (", none in 4 models", MANY | {"sinks": dict.fromkeys("abcd", 0) | {"e": 1}}, ", none in a, b and c", {"sinks": dict.fromkeys("abc", 0) | {"e": 1}}),
+        ("10 in 4 models", MANY | {"sinks": {"a": 1, "b": 2, "c": 3, "d": 4}}, "1 in a, 2 in b and 3 in c",
+         {"sinks": {"a": 1, "b": 2, "c": 3}}),
+        (", none in 4 models", MANY | {"sinks": dict.fromkeys("abcd", 0) | {"e": 1}}, ", none in a, b and c",
+         {"sinks": dict.fromkeys("abc", 0) | {"e": 1}}),
         (" Also compare without sinks.", PAIR | {"sinks": {"dec": 1}}, "", {"views": ("words",)}),
-        ("500 texts, 9,000 tokens per model; none cut short.", PAIR, "500 texts, 9,000 tokens per model; 3 texts cut short.", {"cut": 3}),
+        ("500 texts, 9,000 tokens per model; none cut short.", PAIR,
+         "500 texts, 9,000 tokens per model; 3 texts cut short.", {"cut": 3}),
         (("tokens per model", "cut short"), PAIR, "", {"read": False}),
-        ("1 measurement failed: see Method.", PAIR | {"failed": 1}, "1 warning about enc: see Method.", {"failed": 0, "warned": ("enc",)}),
+        ("1 measurement failed: see Method.", PAIR | {"failed": 1}, "1 warning about enc: see Method.",
+         {"failed": 0, "warned": ("enc",)}),
         (": see Method.", PAIR | {"failed": 1}, "", {"failed": 0}),
         # a model and its base: paired intervals, and nothing beside an answer that has the verdict
         ("No main statistic differs significantly and by much between dec and old.", TUNED, "", {"judged": True}),

@@ -49,7 +49,7 @@ def _leaves(node: ast.AST) -> Iterator[str]:
         yield str(node.value)
 
 
-def _patterns(node: ast.AST, file: str) -> Iterator[Pattern]:
+def patterns_in(node: ast.AST, file: str) -> Iterator[Pattern]:
     """Yield each string of two words or more that a reader may see, and one more for each word chosen inside."""
     if isinstance(node, ast.Compare) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
         return  # a key, or a docstring
@@ -68,7 +68,12 @@ def _patterns(node: ast.AST, file: str) -> Iterator[Pattern]:
         parts = [value.value if isinstance(value, ast.Constant) else None for value in values]
         constant = " ".join(part for part in parts if part)
         words = re.findall(r"(?<![\w.])[A-Za-z][a-z']+(?![\w.]*[\w])", constant)
-        if len(words) > 1 and " " in constant.strip() and constant not in NO_SENTENCES and not NO_PROSE.search(constant):
+        if (
+            len(words) > 1
+            and " " in constant.strip()
+            and constant not in NO_SENTENCES
+            and not NO_PROSE.search(constant)
+        ):
             yield Pattern.of(file, node.lineno, parts)
             for at, value in enumerate(values):
                 if isinstance(value, ast.FormattedValue):
@@ -79,13 +84,13 @@ def _patterns(node: ast.AST, file: str) -> Iterator[Pattern]:
     else:
         children = list(ast.iter_child_nodes(node))
     for child in children:
-        yield from _patterns(child, file)
+        yield from patterns_in(child, file)
 
 
 @cache
 def patterns_of(file: str) -> tuple[Pattern, ...]:
     """Return the sentences of a module, given its path inside the package."""
-    return tuple(dict.fromkeys(_patterns(ast.parse((PACKAGE / file).read_text("utf-8")), file)))
+    return tuple(dict.fromkeys(patterns_in(ast.parse((PACKAGE / file).read_text("utf-8")), file)))
 
 
 class Case(NamedTuple):

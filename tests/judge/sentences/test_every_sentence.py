@@ -1,11 +1,12 @@
 """Every sentence that the program makes of numbers: where it is true, and the nearest case where it must not appear."""
 
+import ast
 import re
 from functools import cache
 from importlib import import_module
 
 import pytest
-from judge.sentences.patterns import PACKAGE, Case, patterns_of
+from judge.sentences.patterns import PACKAGE, Case, patterns_in, patterns_of
 
 GROUPS = ("answers", "blocks", "changed", "findings", "layer", "overview")
 """Modules beside this one. Each has ``FILES``, ``CASES`` by the name of a builder, and the builders."""
@@ -43,7 +44,9 @@ def texts_of(position):
     return _text(*ALL[position][:2], position)
 
 
-@pytest.mark.parametrize("position", range(len(ALL)), ids=lambda at: f"{ALL[at][1]}: {fragments(ALL[at][2].says)[0]}")
+@pytest.mark.parametrize(
+    "position", range(len(ALL)), ids=lambda at: f"{ALL[at][1]}: {fragments(ALL[at][2].says)[0][:60]}"
+)
 def test_a_sentence_appears_where_it_is_true_and_not_in_the_nearest_other_case(position):
     _, _, case = ALL[position]
     before, after = texts_of(position)
@@ -83,3 +86,19 @@ def test_every_sentence_in_the_source_has_a_case_where_it_is_true_and_one_where_
     ]
     hint = "add a case to tests/judge/sentences where each is said, with the nearest change after which it is not"
     assert not missing, "\n".join([f"{hint}:", *missing])
+
+
+SOURCE = """
+def says(x):
+    "No docstring is a sentence."
+    rows = read("SELECT no FROM query")
+    return f"The loss {'rises' if x else 'falls'} by {x} nats." + " With one" * (x == "no key") + column("first_key")
+"""
+
+
+def test_a_new_sentence_and_each_word_chosen_in_it_are_found():
+    found = list(patterns_in(ast.parse(SOURCE), "made_up.py"))
+    words = ["{}", "rises", "falls"]
+    assert [pattern.text for pattern in found] == [*(f"The loss {word} by {{}} nats." for word in words), " With one"]
+    assert {pattern.line for pattern in found} == {5} and found[2].regex.search("So the loss falls by 3.2 nats. So")
+    assert not found[0].regex.search("The loss rises. By 3 nats.")
