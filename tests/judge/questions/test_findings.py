@@ -98,13 +98,6 @@ def test_a_second_hill_is_said():
     assert says.startswith("In a, the share peaks at layer 9 of 12") and "A second, smaller peak is at layer" in says
 
 
-def test_two_equal_peaks_are_both_named():
-    """Neither is a second one: they do not differ, and a layer between them is below both."""
-    twice = np.array([0.1, 0.2, 0.5, 0.9, 0.5, 0.2, 0.1, 0.2, 0.5, 0.9, 0.5, 0.2, 0.1])
-    says = found(lambda **at: twice, ONE, error=0.02)["extremes"]["says"]
-    assert "peaks at layers 3 and 9 of 12" in says and "second" not in says and "do not differ" in says
-
-
 def test_no_second_hill_where_there_is_none():
     for truth in (bell(), np.minimum(1, 3 * DEPTH) * 0.8, 1 - bell()):
         for seed in range(3):
@@ -168,22 +161,6 @@ def test_what_vanishes_without_sinks_is_found_first():
     assert_interval_over_texts(row)
 
 
-FIRST_TOKENS = [  # rows of (last position in a text, first layer, last layer, how many), and what they say
-    ([(0, 2, 12, 100), (7, 1, 3, 50)], "All of the sinks there are the first tokens of their texts."),
-    ([(0, 2, 12, 100), (7, 1, 4, 3)], "All but at most 3 of the sinks there are the first tokens"),
-    ([(0, 2, 12, 100), (7, 1, 4, 6)], ""),
-    ([(0, 11, 12, 100)], ""),
-    ([], ""),
-]
-
-
-@pytest.mark.parametrize(("sinks", "says"), FIRST_TOKENS)
-def test_sinks_are_first_tokens_only_where_all_of_those_layers_are(sinks, says):
-    row = found(lambda view, **at: PLATEAU if view == "words" else 0.1, ONE, sinks=sinks)["sinks"]
-    assert (row["layer_first"], row["layer_last"]) == (4, 10)
-    assert says in row["says"] and ("of the sinks there" in row["says"]) is bool(says)
-
-
 def test_a_fact_is_one_finding_whatever_kind_sees_it():
     """The hills are those of the tokens that are sinks, and two statistics of a topic differ between the roles."""
     kinds = found(lambda view, **at: TWO_HILLS if view == "words" else 0.1, ONE)
@@ -226,27 +203,6 @@ def test_a_mean_that_one_model_or_one_layer_makes_is_no_difference_of_roles():
     assert "roles" not in found(lambda model, **at: spike[model], {name: ROLES[name] for name in spike}, error=0.001)
 
 
-def test_models_of_one_role_are_compared():
-    row = found(lambda model, **at: {"a": 0.2, "b": 0.5, "c": 0.45}[model], dict.fromkeys("abc", "encoder"))["models"]
-    assert "ranges from 0.20 in a to 0.50 in b over 3 models" in row["says"]
-    assert "not about others like them" in " ".join(row["detail"]["notes"])
-    assert "models" not in found(of_role, ROLES)
-
-
-def test_corpora_are_compared_in_each_model():
-    def values(model, view, name, step):
-        nonlocal turn
-        turn += 1
-        return np.full(K, 0.2 if turn % 2 else 0.6) + 0.01 * oracle.noise(rng, "independent")
-
-    turn, rng = 0, np.random.default_rng(0)  # the numbers of both corpora are made in turn
-    rows = made(MadeUp(values, 0.01, {"a": "encoder", "b": "encoder"}, corpora=("c", "d"))).rows
-    (says,) = (row["says"] for row in rows if row["kind"] == "corpora")
-    assert re.search(r"In [ab], the share is 0.20 on c and 0.6\d on d, .* Also seen in [ab]\.$", says)
-    turn, of_other_size = 0, MadeUp(values, 0.01, {"a": "encoder"}, corpora=("c", "d"), words=(1000, 3000))
-    assert "corpora" not in {row["kind"] for row in made(of_other_size, grows="with the corpus").rows}
-
-
 STEPS = (0, 10, 100, 1000, 2000, 4000, 8000)
 
 
@@ -258,10 +214,6 @@ def test_training_rises_half_way_between_two_steps_or_turns():
     row = training((0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9))
     assert "rises during training, from 0.098 to 0.90" in row["says"] and row["chart"].endswith(".training")
     assert "half of the change happens between steps 100 and 1,000" in row["says"]
-    row = training((0.1, 0.2, 0.5, 0.9, 0.6, 0.3, 0.12))
-    assert "rises until step 1,000 of training and then falls" in row["says"]
-    row = training((0.9, 0.9, 0.9, 0.2, 0.2, 0.2, 0.2), whole=True, per="model")  # a loss
-    assert "falls during training" in row["says"] and "mean over layers" not in row["says"]
 
 
 def test_what_training_and_word_order_make_is_found_and_chance_is_not():
@@ -274,14 +226,6 @@ def test_what_training_and_word_order_make_is_found_and_chance_is_not():
     assert row["value"] == pytest.approx(0.6, abs=0.02) and "0.20 with random weights" in row["says"]
     alone = found(lambda name, **at: 0.02 if "floor" in name else 0.8, {"a": "encoder"})
     assert not alone
-
-
-def test_a_number_that_does_not_exceed_chance_is_found_where_another_does():
-    names = ("anisotropy.s0", "anisotropy.s1")
-    of = found(lambda name, **at: 0.8 if name == names[1] else 0.3, {"a": "encoder"}, error=0.001, names=names)
-    assert set(of) == {"chance"} and of["chance"]["statistic"] == "s0"
-    assert "does not differ from chance" in of["chance"]["says"]
-    assert not found(lambda **at: 0.3, {"a": "encoder"}, error=0.001, names=names)  # noise, in all that is known of it
 
 
 def test_untrained_models_have_no_findings():

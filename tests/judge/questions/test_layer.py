@@ -228,14 +228,3 @@ def test_a_sentence_encoder_is_compared_with_what_it_returns_and_both_lines_are_
     assert "points less" in box.says and [row["kind"] for row in answer.tables["layer_answers"]] == ["halves"] * 13
     assert {name for name, _ in every.columns} == {"layer", "mean, raw", "mean, centred", "own, raw"}
     assert any("inverse cloze task" in note for note in box.notes)
-
-
-def test_the_default_is_kept_where_only_its_pooling_is_not_the_best():
-    raw, centred = ([row | {"variant": kind, "main": kind == "raw"} for row in of_halves(
-        [0.2, 0.2, 0.2, 0.2, 0.2, share])] for kind, share in (("raw", 0.62), ("centred", 0.63)))  # fmt: skip
-    box = layers(np.zeros((0, 6)), [*raw, *centred]).boxes[0]
-    assert box.says.startswith("Keep the last hidden state with mean pooling: ") and box.code.endswith(
-        "tokenizer added"
-    )
-    assert "Mean pooling of centred vectors scores 1." in box.says and "not significant with 300 texts" in box.says
-    assert "The best other layer, " in box.says

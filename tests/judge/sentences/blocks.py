@@ -12,7 +12,7 @@ def without(blocks, change, half, twice=None, ends=(None, None), by="loss"):
     """A set of blocks that was removed: the change of the loss, ± half; and the best repetition."""
     model = {"model": "dec", "checkpoint": "final", "item": "t", "by": by, "proposal": 1, "tokens": 400}
     low, high = (None, None) if half is None else (change - half, change + half)
-    repeated = {"twice": twice, "twice_change": -0.2, "twice_low": ends[0], "twice_high": ends[1]}
+    repeated = {"twice": twice, "twice_change": -0.2, "twice_low": ends[0], "twice_high": ends[1]} if twice else {}
     sizes = {"many": len(blocks.split("–")), "blocks": blocks, "whole": 4.5}
     return model | sizes | repeated | {"change": change, "change_low": low, "change_high": high}
 

@@ -285,6 +285,7 @@ CASES = {
         (("In a, the share is 0.20 on c and 0.60 on d, on average over layers.", "share, mean over layers: c minus d",
          "the means on both corpora differ by more than 0.01, by intervals over texts"), PLACES, "",
          {"by": {"c": 0.2, "d": 0.29}}),
+        ("is 0.20 on c and 0.60 on d", PLACES | {"grows": "with the corpus"}, "", {"words": (1000, 3000)}),
         (" Also seen in b.", PLACES | {"roles": {"a": "encoder", "b": "encoder"}, "by": {"c": 0.2, "d": 0.6}}, "",
          {"roles": {"a": "encoder"}}),
         # training

@@ -39,8 +39,8 @@ def frame(names, corpora, values, half):
 
 def overview(
     encoders=(), decoders=(), by=(), without=(), names=(COSINE,), half=0.01, texts=500, clusters=None,
-    corpora=("wiki",), sinks=(), base=None, gaps=(), judged=False, blocks=(), failed=0, warned=(), cut=0, views=("words", "no-sinks"),
-    read=True,
+    corpora=("wiki",), sinks=(), base=None, gaps=(), judged=False, blocks=(), failed=0, warned=(), cut=0, read=True,
+    views=("words", "no-sinks"),
 ):  # fmt: skip
     """Return the first page of a study: its line, sentences, scope and cautions."""
     roles = dict.fromkeys(encoders, "encoder") | dict.fromkeys(decoders, "decoder")
