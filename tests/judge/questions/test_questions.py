@@ -84,8 +84,8 @@ def test_verdicts_are_a_table_and_findings_a_list():
 def test_the_best_repetition_of_blocks_is_in_the_answer(best):
     of = {"study": "s", "model": "dec", "checkpoint": "final"}
     names = ("item", "first", "last", "change", "change_low", "change_high")
-    rows = [of | dict(zip(names, row, strict=True)) for row in (("trial", 1, 4, 0.5, 0.4, 0.6), ("trial", 2, 3, *best))]
-    loss = {"corpus": "trial", "metric": "skip", "statistic": "loss", "value": 4.5}
+    rows = [of | dict(zip(names, row, strict=True)) for row in (("t", 1, 4, 0.5, 0.4, 0.6), ("t", 2, 3, *best))]
+    loss = {"corpus": "t", "metric": "skip", "statistic": "loss", "value": 4.5}
     tables = {
         "models": [of | {"baseline": None, "is_last": True}],
         "repeated_blocks": rows,
@@ -107,9 +107,7 @@ def test_the_best_repetition_of_blocks_is_in_the_answer(best):
 
 def test_the_order_of_blocks_by_loss_is_told_beside_what_the_proxy_would_cost():
     rows = trial([0.9, 0.4, 0.1, 0.2], [0.5, 0.1, 0.2, 0.6], [0.3, 0.2, 0, 0])
-    rows += trial([1, 2, 3, 4], [1, 2, 3, 4], [0] * 4, item="other") + trial(
-        [4, 3, 1, 2], [1] * 4, [0] * 4, item="third"
-    )
+    rows += trial([1, 2, 3, 4], [1, 2, 3, 4], item="other") + trial([4, 3, 1, 2], [1] * 4, item="third")
     answer = removed([without("3", 0.1, 0.1)], rows)
     order = answer.tables["block_orders"][0]
     assert (order["block"], order["change"], order["ties"], order["proxy"]) == (3, 0.1, "4", 2)

@@ -72,41 +72,33 @@ MODEL = {"model": "m", "checkpoint": "final", "layers": 4, "last_hidden_state": 
 
 CASES = {
     "layer": [
-        (("A probe shows that states contain a label, not that the model uses it.",
-         "Another task may have another best layer.", "Intervals compare layers and poolings on the same held-out "
-         "texts. They are valid for any number of layers and poolings, and account for classifiers that share training "
-         "texts.", "m, every layer: Accuracy by pooling, with 95 % intervals for each layer alone, chance level 0.5. "
-         "Balanced accuracy and macro F1 are those of pooling mean."), BEST, "", NO_CELLS),
-        (("account for classifiers", "held-out", "Balanced accuracy"), BEST,
-         "Vectors are compared by their cosine. Centred vectors lack their common mean. A point is 0.01.",
-         {"kind": "scores"}),
+        (("A probe shows that states contain a", "Another task may have another best layer.",
+         "Intervals compare layers and poolings on the same held-out texts. They are valid for any number of layers "
+         "and poolings,", "m, every layer: Accuracy by pooling, with 95 % intervals for each layer alone, chance level "
+         "0.5. Balanced"), BEST, "", NO_CELLS),
+        ("account for classifiers", BEST, "Vectors are compared by their cosine.", {"kind": "scores"}),
         (", chance level 0.5", BEST, "", {"chance": None}),
         # which layer, by whether the last hidden state differs
         ("Take layer 2 with mean pooling: the accuracy of the linear probe `mood` is 0.9 (0.8 to 1.0; chance 0.5). The "
-         "last hidden state with mean pooling scores 50.0 (45.0 to 55.0) points less. All other layers score "
-         "significantly less.", BEST, "Keep the last hidden state with mean pooling: it scores at most 0.9 points less "
-         "than the best layer and pooling. Layer 2 with mean pooling scores best: the accuracy",
+         "last hidden state with mean pooling scores 50.0 (45.0 to 55.0) points less. All", BEST,
+         "Keep the last hidden state with mean pooling: it scores at most 0.9 points less than",
          {"last": (0.898, 0, 0.009)}),
-        ("Keep the last hidden state with mean pooling: it scores at most 0.9 points less", CLOSE,
-         "Layer 2 with mean pooling scores best: the accuracy of the linear probe `mood` is 0.9 (0.8 to 1.0; chance "
-         "0.5). The last hidden state with mean pooling scores 0.2 points less (at most 1.1), which is not significant "
-         "with 300 texts. 1 of 2", {"last": (0.898, 0, 0.011)}),
+        ("Keep the last hidden state with mean", CLOSE, "Layer 2 with mean pooling scores best: the accuracy of the "
+         "linear probe `mood` is 0.9 (0.8 to 1.0; chance 0.5). The last hidden state with mean pooling scores 0.2 "
+         "points less (at most 1.1), which is not significant with 300 texts. 1 of", {"last": (0.898, 0, 0.011)}),
         ("; a decision needs about 1,300 texts.", OPEN, "", {"last": (0.85, 0, 0.1)}),
-        ("The number of texts for a decision assumes that the measured difference is the true one, and 80 % power. The "
-         "best of many layers looks better than it is, so more texts may be needed.", OPEN, "",
-         {"last": (0.85, 0, 0.1)}),
+        ("The number of texts for a decision assumes", OPEN, "", {"last": (0.85, 0, 0.1)}),
         ("points less (at most 10.0), which is not significant", OPEN, "scores 5.0 (0.1 to 10.0) points less. ",
          {"last": (0.85, 0.001, 0.1)}),
-        ("Layer 2 with mean pooling and the last hidden state with mean pooling score best: the accuracy",
-         BEST | {"last": (0.9, 0, 0.1)}, "scores 0.1 points less (at most", {"last": (0.899, 0, 0.1)}),
-        ("Take the last hidden state with mean pooling: the accuracy of the linear probe `mood` is highest there, 0.9 "
-         "(0.8 to 1.0", LAST, "is 0.9 (0.8 to 1.0; chance 0.5). All other", {"last": None, "l4": (0.9, 0, 0)}),
-        ("The accuracy of the linear probe `mood` is highest with layer 2 with mean pooling: 0.9 (0.8 to 1.0; chance "
-         "0.5). There are too few texts to tell how much of this lead is chance.", FEW, "Take layer 2", BEST),
-        ("The best other layer, layer 2 with mean pooling, scores 30.0 (25.0 to 35.0) points less.", LAST,
+        ("Layer 2 with mean pooling and the last", BEST | {"last": (0.9, 0, 0.1)}, "scores 0.1 points less (at most",
+         {"last": (0.899, 0, 0.1)}),
+        ("Take the last hidden state with mean pooling: the accuracy of the linear probe `mood` is highest", LAST,
+         "is 0.9 (0.8 to 1.0; chance 0.5). All other", {"last": None, "l4": (0.9, 0, 0)}),
+        ("The accuracy of the linear probe `mood` is", FEW, "Take layer 2", BEST),
+        ("The best other layer, layer 2 with mean pooling, scores 30.0 (25.0", LAST,
          "points less, which is not significant.", {"l2": (0.6, 0, 0.6)}),
-        ("The best other layer, layer 1 with mean pooling, scores 32.0 (27.0 to 37.0) points less than the best.",
-         OWN_NEAR, "", {"l1": None, "last": None}),
+        ("The best other layer, layer 1 with mean pooling, scores 32.0 (27.0 to 37.0) points less than", OWN_NEAR, "",
+         {"l1": None, "last": None}),
         # ties
         ("All other layers score significantly less.", BEST,
          "1 of 2 other layers do not differ significantly from the best.", {"l1": (0.5, 0, 0.6)}),
@@ -114,78 +106,64 @@ CASES = {
          {"l1": (0.5, None)}),
         ("All other layers score significantly", BEST, "All other layers and poolings score significantly less.",
          {"l1_first": (0.3,)}),
-        ("; the earliest within 3.0 points of the best is layer 1 with mean pooling.", BEST | {"l1": (0.875, 0, 0.1)},
-         "", {"l1": (0.865, 0, 0.1)}),
+        ("; the earliest within 3.0 points of", BEST | {"l1": (0.875, 0, 0.1)}, "", {"l1": (0.865, 0, 0.1)}),
         ("all layers", {"l1": (0.88, 0, 0.1), "l2": (0.9, 0, 0)}, "", {"l1": (0.88, 0.001, 0.1)}),
         # another pooling of the same layer, and what a sentence encoder returns
         ("Keep the last hidden state with mean pooling: the share of texts whose first half finds its second half in "
          "`mood` is 0.89 (0.79 to 0.99; chance 0.5). Mean pooling of centred vectors scores 1.0 points more (at most "
-         "5.0), which is not significant with 300 texts.", CENTRED,
-         "Take the last hidden state with mean pooling of centred vectors", {"last": (0.89, 0.001, 0.05)}),
+         "5.0),", CENTRED, "Take the last hidden state with mean", {"last": (0.89, 0.001, 0.05)}),
         ("scores 1.0 points more (at most 5.0), which is not", CENTRED, "it scores at most 0.9 points less",
          {"last": (0.89, 0, 0.009)}),
-        (" The best other layer, layer 2 with mean pooling, scores 40.0 (35.0 to 45.0) points less than the best",
-         CENTRED, "", {"l2": None}),
-        ("Keep what the model itself returns: the share of texts", OWN_BEST, "What the model itself returns scores "
-         "10.0 (5.0 to 15.0) points less.", {"l2": (1.0, 0, 0), "own": (0.9, 0.05, 0.15)}),
-        (" The last hidden state with mean pooling, without added tokens, scores 10.0 (5.0 to 15.0) points less.",
-         OWN_BEST, "scores 10.0 (0.0 to 15.0) points less, which is not significant.", {"last": (0.8, 0, 0.15)}),
+        (" The best other layer, layer 2 with mean pooling, scores 40.0 (35.0 to 45.0) points less than", CENTRED, "",
+         {"l2": None}),
+        ("Keep what the model itself returns: the share of texts", OWN_BEST, "What the model itself returns scores",
+         {"l2": (1.0, 0, 0), "own": (0.9, 0.05, 0.15)}),
+        (" The last hidden state with mean pooling, without added tokens, scores 10.0 (5.0", OWN_BEST,
+         "scores 10.0 (0.0 to 15.0) points less,", {"last": (0.8, 0, 0.15)}),
         ("without added tokens, scores 10.0", OWN_BEST, "added tokens, scores the same.", {"last": (0.9, 0, 0)}),
-        ("without added tokens", OWN_BEST,
-         "Layer 2 with mean pooling scores 2.0 points more (at most 6.0), which is not significant with 300 texts.",
+        ("without added tokens", OWN_BEST, "Layer 2 with mean pooling scores 2.0 points more (at most 6.0),",
          {"l2": (0.92, 0, 0), "own": (0.9, 0, 0.06)}),
         ("Keep what the model itself", OWN_NEAR, "Take layer 2", {"own": (0.9, 0.01, 0.06)}),
         # the kind of what ranks layers
         ("the accuracy of the linear probe `mood`", BEST, "the correlation of cosines with the scores of `mood`",
          {"kind": "scores"}),
-        ("the share of texts that find their partner in `mood`", BEST | {"kind": "partners"}, (
-         "the share of texts whose first half finds its second half in `mood`", "The halves of a text share its topic "
-         "and its words, so that a search for them needs no labels (the inverse cloze task, Lee, Chang & Toutanova "
-         "2019). For a task of your own, labels or pairs say more."), {"kind": "halves"}),
+        ("the share of texts that find their partner in `mood`", BEST | {"kind": "partners"},
+         ("the share of texts whose first half", "The halves of a text share its topic and its words, so that a search "
+         "for them needs no"), {"kind": "halves"}),
         ("Share found by pooling", BEST | {"kind": "partners"}, "Correlation by pooling", {"kind": "scores"}),
         # the states and the line to copy
-        (("The last hidden state is after the model's final norm or projection (measured).",
-          "states = model(**inputs).last_hidden_state"), LAST,
-         ("These states are the output of the block, without a norm (measured).",
-          "states = model(**inputs, output_hidden_states=True).hidden_states[2]"), {"l2": (1.0, 0, 0), "last": (0.9,)}),
-        ("These states are the output of the block", BEST,
-         "Each block of this model ends in a norm, so these states are normed (measured).", {"normed": True}),
+        ("The last hidden state is after the model's", LAST, "states = model(**inputs, "
+         "output_hidden_states=True).hidden_states[2]", {"l2": (1.0, 0, 0), "last": (0.9,)}),
+        ("These states are the output of the block", BEST, "Each block of this model ends in a norm", {"normed": True}),
         ("the output of the block", BEST, "Take the embedding with", {"l2": None, "l0": (0.9, 0, 0)}),
-        ("# hidden_states has no entry for layer 4 (its last entry is after the final norm): use a hook",
-         BEST | {"l4": (0.95, 0, 0)}, "states = model(**inputs).last_hidden_state",
-         {"l4": None, "last": None, "block": (0.95, 0, 0)}),
+        ("# hidden_states has no entry for layer", BEST | {"l4": (0.95, 0, 0)},
+         "states = model(**inputs).last_hidden_state", {"l4": None, "last": None, "block": (0.95, 0, 0)}),
         ("the last hidden state (layer 4)", {"l1": (0.5,), "block": (0.95, 0, 0)}, "Take the last hidden state with",
          {"block": None, "last": (0.95, 0, 0)}),
         ("with first-token pooling", {"l1_first": (0.9, 0, 0), "l2_first": (0.5,)}, "with last-token pooling",
          {"l1_first": None, "l1_last": (0.9, 0, 0)}),
         ("# then the first token of each text", {"l1_first": (0.9, 0, 0), "l2_first": (0.5,)},
-         "# then the last token of each text, before tokens that the tokenizer added",
-         {"l1_first": None, "l1_last": (0.9, 0, 0)}),
-        (("with mean pooling", "# then the mean over the tokens of each text, without tokens that the tokenizer added"),
-         {"l1": (0.9, 0, 0), "l2": (0.5,)}, "", {"l1": None, "l2": None, "l1_last": (0.9, 0, 0), "l2_last": (0.5,)}),
+         "# then the last token of each text,", {"l1_first": None, "l1_last": (0.9, 0, 0)}),
+        (("with mean pooling", "# then the mean over the tokens of each"), {"l1": (0.9, 0, 0), "l2": (0.5,)}, "",
+         {"l1": None, "l2": None, "l1_last": (0.9, 0, 0), "l2_last": (0.5,)}),
         (("mean pooling of centred vectors", "\n# then minus the mean of these vectors over all texts"),
          {"l1": (0.7,), "l1_centred": (0.9, 0, 0)}, "", {"l1_centred": (0.6,)}),
-        ("vectors = SentenceTransformer(…).encode(texts)  # sentence-transformers", OWN_BEST, "", {"own": None}),
+        ("vectors = SentenceTransformer(…).encode(texts) ", OWN_BEST, "", {"own": None}),
         ("with its own pooling", {"kind": "halves", "l1": (0.5, None), "own": (0.9, None)}, "", {"own": (0.4, None)}),
         # other numbers
-        ("Other numbers are highest or lowest at these layers. These numbers do not measure quality in a task, and the "
-         "uncertainty of the layers is unknown.", BEST | {"more": GROUPS}, "", {"more": ()}),
+        ("Other numbers are highest or lowest", BEST | {"more": GROUPS}, "", {"more": ()}),
         ("the silhouette of the groups", {"more": GROUPS}, "the share of neighbours of the same class in `other`",
          {"more": [("neighbours", "", {"l1": (0.5, None), "l2": (0.9, None)})]}),
         ("Warning: all texts of the groups end in the token `.`", {"more": GROUPS, "same_token": "."}, "",
          {"same_token": None}),
-        (("No labels, pairs or halves of texts rank layers here. Label-free proxies from the literature would choose:",
-         "the lowest entropy of a text's directions (`other`)", "the highest intrinsic dimension (`other`)",
-         "the straightest path from token to token (`other`)", "Label-free proxies are weak guides. In published work "
-         "they agree with the quality of layers in some models but not in others, and hardly across model families."),
-         {"more": PROXIES}, "", {"more": GROUPS}),
+        (("the lowest entropy of a text's directions (`other`)", "the highest intrinsic dimension (`other`)",
+         "the straightest path from token to token (`other`)"), {"more": PROXIES}, "", {"more": GROUPS}),
         ("No labels, pairs or halves", {"more": PROXIES}, "Other numbers are", BEST),
         ("Label-free proxies are weak", BEST | {"more": PROXIES}, "", {"more": GROUPS}),
     ],
     "lacking": [
-        ("only labels or pairs of texts rank layers: add `partners: {mine: {halves: CORPUS}}`, which needs no labels, "
-         "or a corpus with labels and `probes: {mine: {corpus: NAME}}`", {"models": [MODEL]}, "", {"rows": [MODEL | row
-         | {"metric": "probes", "statistic": "linear", "units": None, "main": True} for row in cells_of({"l1": (0.5,),
-         "l2": (0.6,)}, "labels", 9, 0.5, False)]}),
+        ("only labels or pairs of texts rank layers: add `partners: {mine: {halves: CORPUS}}`, which needs no",
+         {"models": [MODEL]}, "", {"rows": [MODEL | row | {"metric": "probes", "statistic": "linear", "units": None,
+         "main": True} for row in cells_of({"l1": (0.5,), "l2": (0.6,)}, "labels", 9, 0.5, False)]}),
     ],
 }  # fmt: skip
