@@ -450,7 +450,7 @@ def _next_layer(rows: Sequence[Record], take: Record) -> str:
     other = min(others, key=lambda row: row["loss"])
     less = _points(other["loss"], other["loss_low"], other["loss_high"])
     sure = "" if other["loss_low"] > 0 else ", which is not significant"
-    than = "" if take["best"] else " than the best"
+    than = " than the best" if take["loss"] else ""
     return f" The best other layer, {_label(other)}, scores {less} points less{than}{sure}."
 
 
