@@ -95,6 +95,8 @@ CASES = {
          "the repetition does not change the loss significantly", of(without("3", 0.1, 0.1, "2–3", (-0.5, 0.0)))),
         ("the repetition does not change the loss", of(without("3", 0.1, 0.1, "2", (-0.5, 0.0))),
          "the repetition raises the loss significantly", of(without("3", 0.1, 0.1, "2", (0.01, 0.5)))),
+        ("the repetition raises the loss", of(without("3", 0.1, 0.1, "2", (0.01, 0.5))), "does not change the loss",
+         of(without("3", 0.1, 0.1, "2", (0.0, 0.5)))),
         ("If block 2 runs twice", of(without("3", 0.1, 0.1, "2")), "If blocks 2–3 run",
          of(without("3", 0.1, 0.1, "2–3"))),
         ("If blocks 2–3 run twice", REPEATED, "", of(without("3", 0.1, 0.1))),

@@ -184,6 +184,8 @@ CASES = {
         ("significant after correction for all comparisons", PAIR, "No model has numbers yet.",
          {"encoders": (), "decoders": ()}),
         # the line, and what to know before quoting
+        ("enc (encoder, 6 blocks) against dec (decoder, ", PAIR, "2 encoders and 1 decoder", {"encoders": ("a", "b")}),
+        ("on 4 corpora.", PAIR | {"corpora": "abcd"}, "of b and 500 texts of c.", {"corpora": "abc"}),
         ("on 500 texts in 3 clusters of wiki.", PAIR | {"clusters": 3}, "on 500 texts of wiki.", {"clusters": None}),
         ("(4 to 6 blocks)", MANY | {"blocks": {"a": 4}}, "(6 blocks)", {"blocks": {}}),
         ("not comparable between roles", PAIR | {"names": (LOSS,)}, "", {"encoders": ("enc", "dec"), "decoders": ()}),
