@@ -270,15 +270,16 @@ def _sinks_note(numbers: MainStatistics) -> str:
     totals: Counter[str] = Counter()
     for (model, _), count in numbers.sinks.items():
         totals[model] += count
-    having = [style.model for style in numbers.styles if totals[style.model]]
+    searched = [style.model for style in numbers.styles if style.model in totals]
+    having = [model for model in searched if totals[model]]
     if not having:
-        return "No token of a text is a sink in any model; tokens that the tokenizer adds are not counted here."
+        where = "any model" if len(searched) == len(numbers.styles) else listed(searched)
+        return f"No token of a text is a sink in {where}; tokens that the tokenizer adds are not counted here."
     shares = [f"{whole(totals[model])} in {model}" for model in having]
     which = listed(shares) if len(shares) <= 3 else f"{whole(sum(totals.values()))} in {len(having)} models"
-    rest = len(numbers.styles) - len(having)
-    none = "" if not rest else f", none in {listed(s.model for s in numbers.styles if not totals[s.model])}"
-    none = none if rest <= 3 else f", none in {rest} models"
-    advice = "" if numbers.views != PAIR else " Compare without sinks, too."
+    rest = [model for model in searched if not totals[model]]
+    none = "" if not rest else f", none in {listed(rest) if len(rest) <= 3 else f'{len(rest)} models'}"
+    advice = "" if numbers.views != PAIR else " Also compare without sinks."
     return f"Sinks among the tokens of texts: {which}{none}.{advice}"
 
 
@@ -294,5 +295,5 @@ def _texts_note(contents: Contents, numbers: MainStatistics) -> str:
     sizes = sorted(set(tokens.values()))
     size = "" if not sizes else f", {' to '.join(dict.fromkeys((whole(sizes[0]), whole(sizes[-1]))))} tokens per model"
     most = max(cut.values(), default=0)
-    cut_short = counted(most, "text") if most else "none"
-    return f"{capital(counted(texts, 'text'))}{size}; {cut_short} cut short."
+    cut_short = f"; {counted(most, 'text') if most else 'none'} cut short" if tokens else ""
+    return f"{capital(counted(texts, 'text'))}{size}{cut_short}."

@@ -168,7 +168,7 @@ def _compared(numbers: MainStatistics, corpus: str, sides: tuple[Side, Side]) ->
 def _nothing(numbers: MainStatistics, whom: str) -> Sentence:
     text = f"No main statistic differs significantly and by much between {whom}."
     figure = next((name for name in numbers.known if numbers.comparable(name)), "")
-    return Sentence(text, "after correction for all comparisons", figure, numbers.views[:1])
+    return Sentence(text, "corrected for all comparisons", figure, numbers.views[:1])
 
 
 def _contrast(
@@ -345,7 +345,7 @@ def scope_of(numbers: MainStatistics) -> str:
         return over
     counts = [len(side.models) for side in numbers.sides]
     few = "One model of each role" if counts == [1, 1] else "Few models of a role"
-    return f"{over} {few}: descriptive, says nothing about encoders in general."
+    return f"{over} {few}: descriptive, says nothing about encoders and decoders in general."
 
 
 def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, tests: int) -> Sentence | None:
@@ -361,14 +361,17 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         return None
     if first.run:
         here, there = _profiles(numbers, corpus, bare)
-        before, _ = _profiles(numbers, corpus, first)
-        if here.layers != before.layers or len(here.x) != len(before.x):
+        before = _profiles(numbers, corpus, first)
+        if here.layers != before[0].layers or len(here.x) != len(before[0].x):
             return None
         inside = list(first.run)
         gaps = _gaps(numbers.paired(first.name, corpus, bare.view, *pair), here, there, inside)
         value = float(np.mean([gap.value for gap in gaps]))
         sure = all(gap.differs(tests) for gap in gaps)
-        changed = all(before.number(i).minus(here.number(i)).differs(tests) for i in inside)
+        changed = any(
+            all(earlier.number(i).minus(left.number(i)).differs(tests) for i in inside)
+            for earlier, left in zip(before, (here, there), strict=True)
+        )
         a, b = here.values[inside], there.values[inside]
         widths = _width(here, inside), _width(there, inside)
         where = f"the same {'layers' if here.layers else 'depths'} have"
@@ -376,21 +379,26 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         means = [numbers.number(first.name, corpus, bare.view, side) for side in pair]
         gap = numbers.difference(first.name, corpus, bare.view, *pair)
         value, sure = gap.value, gap.differs(tests)
-        changed = numbers.number(first.name, corpus, first.view, first.of).minus(means[0]).differs(tests)
+        changed = any(
+            numbers.number(first.name, corpus, first.view, side).minus(left).differs(tests)
+            for side, left in zip(pair, means, strict=True)
+        )
         a, b = (np.array([number.value]) for number in means)
         widths = _gap_of(means[0]), _gap_of(means[1])
         where = f"the mean over {_over(numbers.known[first.name])} is"
     title = numbers.known[first.name].title
-    here_text, there_text = _written(a, widths[0], title), _written(b, widths[1], title)
+    both = (
+        f"{_written(a, widths[0], title)} in {_the(pair[0])} against {_written(b, widths[1], title)} in {_the(pair[1])}"
+    )
     count = sum(with_sinks.values())
     tokens = f"{whole(count)} sink {'token' if count == 1 else 'tokens'}"
     names = listed(with_sinks)
     if abs(value) <= abs(first.gap.value) / 2 and changed:
-        text = f"Sinks explain most of it: without {tokens} of {names}, {where} {here_text}."
+        text = f"Sinks explain most of it: without {tokens} of {names}, {where} {both}."
     elif sure and value * first.gap.value > 0:
-        text = f"Sinks do not explain it: without {tokens} of {names}, it is {here_text} against {there_text}."
+        text = f"The difference remains without {tokens} of {names}: {both}."
     elif sure:
-        text = f"Without {tokens} of {names} the difference reverses: {here_text} against {there_text}."
+        text = f"Without {tokens} of {names} the difference reverses: {both}."
     else:
         return None
     note = "each text's first token is left out as well"

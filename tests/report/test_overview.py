@@ -99,16 +99,11 @@ def test_the_mean_of_a_role_is_the_stored_one_with_its_interval_over_models(fold
     np.testing.assert_allclose(list(map(reach, numbers)), stored, rtol=1e-6)
 
 
-def test_a_difference_whose_interval_has_0_in_it_is_not_said(altered):
+def test_a_difference_is_one_if_its_corrected_interval_has_no_0():
     assert Number(0.1, 0.01, 0.19).differs(1) and not Number(0.1, -0.01, 0.21).differs(1)
     assert not Number(0.1, 0.01, 0.19).differs(100) and not Number(0.1).differs(1), "corrected, and without one"
     gap = Number(5.0, 4.7, 5.1).minus(Number(2.0, 1.9, 2.4))  # the lower end with the other's upper one
     assert reach(gap) == pytest.approx([3.0, 3.0 - 0.5, 3.0 + 0.02**0.5])
-    alike = (("gpt2", "decoder", 4, 64, (None,)), ("bert", "encoder", 4, 64, (None,)))
-    overview, _ = altered(alike, ("entropy", "motion"))
-    (sentence,) = overview.sentences
-    assert re.match("No .* differs", sentence.text)
-    assert all(line.cells["words"].difference.low < 0 for line in overview.rows)
 
 
 def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_said(overviews, altered):
@@ -122,7 +117,6 @@ def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_sa
         assert len(about) == len(overview.sentences), "each is of something else"
     assert overviews["pair"].line.startswith("bert (encoder, 4 blocks) against gpt2 (decoder, 6 blocks) on 500 texts")
     assert overviews["many"].line.startswith("20 encoders and 20 decoders (4 to 6 blocks)")
-    assert "in general" in overviews["pair"].scope and "in general" not in overviews["many"].scope
     few, _ = altered(PAIR, FEW, "UPDATE corpora SET clusters = 3")
     assert "500 texts in 3 clusters of nested" in few.line and not few.sentences, "too few for a verdict"
     first = overviews["pair"].sentences[0].text
@@ -134,7 +128,7 @@ def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_sa
     assert not row(overviews["encoders"], "loss.lm").note
 
 
-@pytest.mark.parametrize(("left", "word"), [(0.2, "explain most"), (0.9, "do not explain")])
+@pytest.mark.parametrize(("left", "word"), [(0.2, "Sinks explain most"), (0.9, "The difference remains")])
 def test_whether_sinks_explain_the_difference_is_said(altered, left, word):
     models = (("gpt2", "decoder", 6, 96, (None,)), ("bert", "encoder", 6, 64, (None,)))
     number = f"if(model = 'gpt2' AND layer IN (3, 4), if(view = 'words', 0.95, {left}), 0.2 + layer / 1000)"
@@ -146,7 +140,7 @@ def test_whether_sinks_explain_the_difference_is_said(altered, left, word):
     first, sinks, later = overview.sentences
     assert later.views == ("no-sinks",), "which the first one would not be about if sinks did not matter"
     assert "in layers 3–4" in first.text and "0.95, against" in first.text and "bert" in first.text
-    assert f"Sinks {word}" in sinks.text and "379" in sinks.text and sinks.link.endswith("&view=both")
+    assert word in sinks.text and "379" in sinks.text and sinks.link.endswith("&view=both")
     assert any("379 in gpt2, none in bert" in note for note in overview.quote)
 
 

@@ -8,7 +8,7 @@ from reporter.geometry.statistics import LEVEL
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
 from reporter.store.answers import AlikeAnswer
 
-MEANINGS = {"cka": "similarity of all distances (CKA)", "knn": "shared neighbours"}
+MEANINGS = {"cka": "all distances (CKA)", "knn": "shared neighbours"}
 _PAIRS = f"""
 SELECT p.* FROM model_pairs p
 JOIN models a ON (a.study, a.model, a.checkpoint) = (p.study, p.model_a, p.checkpoint_a)
@@ -44,8 +44,8 @@ def _box(rows: Sequence[Record]) -> Box:
     chance = f"Chance {'does not explain' if is_sure else 'may explain'} this similarity"
     return Box(
         about=f"{a} and {b} on {first['corpus']}",
-        says=f"{layers} are the most similar: calibrated similarity {similarity} (0: chance, 1: same). "
-        f"{chance}: p {p_value(first['p_searched'])}, corrected for {first['pairs']:,} pairs of layers and for "
+        says=f"{layers} are the most similar by {MEANINGS[first['statistic']]}: calibrated {similarity} (0: chance, 1: "
+        f"same). {chance}: p {p_value(first['p_searched'])}, corrected for {first['pairs']:,} pairs of layers and for "
         f"{counted(first['searched'], 'comparison')} of models, texts and statistics (false discovery rate).",
         **table(
             rows,

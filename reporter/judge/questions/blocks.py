@@ -176,7 +176,7 @@ def removals(rows: Sequence[Record], order: Record | None) -> Iterator[str]:
             f"of up to {signed(row['ci_high'])} is possible{_inside(row, order)}."
         )
     elif not safe and all(row["ci_low"] is not None for row in rows):
-        yield "No tested set of blocks can be removed without loss."
+        yield "No tested set of blocks can be removed without a rise of the loss."
 
 
 def _singles(order: Record, whole: str) -> Iterator[str]:
@@ -222,9 +222,9 @@ def _about_order(order: Record) -> Iterator[str]:
         rank = f"{short(order['rank'], 2)} {interval(order['rank_low'], order['rank_high'])}".strip()
         yield f"The rank correlation of influence and loss is {rank}."
         stability = short(order["stability"], 2)
-        yield f"Resampled texts order the blocks alike: τ = {stability}, without an interval; random orders have 0."
+        yield f"Orders by resampled texts correlate with τ = {stability}, without an interval; random orders have 0."
     if order["tau"] is not None:
-        yield f"Trial {order['other']} orders the blocks alike with τ = {short(order['tau'], 2)}."
+        yield f"The order of trial {order['other']} correlates with this order: τ = {short(order['tau'], 2)}."
 
 
 def _about_repeat(row: Record) -> Iterator[str]:

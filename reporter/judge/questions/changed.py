@@ -184,7 +184,8 @@ def _change_of_states(
         if seeds:
             seed = seeds.get(layer)
             return seed is not None and row["ci_low"] is not None and low > float(seed["ci_high"] or seed["value"])
-        return bool(by_statistic["moved"][layer]["value"] > 0 and low > deviation)
+        # a moved token is no matter of chance, so that the interval counts against bf16 products alone
+        return bool(by_statistic["moved"][layer]["value"] > 0 and (not deviation or low > deviation))
 
     value = {layer: float(distances[layer]["value"]) for layer in sorted(distances)}
     first_layer = next((layer for layer in value if beyond(layer)), None)
@@ -231,12 +232,12 @@ def _verdict(most: float | None, changed: bool, largest: float, loss: Record) ->
     """Return the verdict by the upper end of the mean divergence; without one by the states and the loss."""
     if most is not None:
         return "indistinguishable" if most < INDISTINGUISHABLE else "small" if most < SMALL else "changed"
+    ends = [loss["ci_low"], loss["ci_high"]] if loss["value"] else []
+    if any(end is None or abs(end) >= _least_loss() for end in ends):
+        return "changed"
     if not changed:
         return "indistinguishable"
-    ends = [loss["ci_low"], loss["ci_high"]] if loss["value"] else []
-    if any(end is None or abs(end) >= _least_loss() for end in ends) or largest >= NEAR_STATES:
-        return "changed"
-    return "indistinguishable" if largest < SAME_STATES else "small"
+    return "changed" if largest >= NEAR_STATES else "indistinguishable" if largest < SAME_STATES else "small"
 
 
 def _least_loss() -> float:
@@ -353,14 +354,15 @@ def _differ(numbers: Sequence[Record]) -> str:
     beyond = sorted((change for change in numbers if change["beyond"]), key=lambda change: -change["largest"])
     large = [change for change in beyond if change["largest"] >= 1]
     if not beyond:
-        return "No main statistic changed significantly."
+        tested = any(change["ci_low"] is not None for change in numbers)
+        return f"{'No main statistic changed significantly' if tested else 'No change of a main statistic was tested'}."
     if not large:
         return (
-            "No main statistic changed by the minimum meaningful difference; the largest change is "
-            f"{short(beyond[0]['largest'], 2)} times this difference, in `{beyond[0]['number']}`."
+            "No main statistic changed significantly by the minimum meaningful difference; the largest significant "
+            f"change is {short(beyond[0]['largest'], 2)} times this difference, in `{beyond[0]['number']}`."
         )
     names = ", ".join(f"`{change['number']}` ({short(change['largest'], 2)} times the minimum)" for change in large)
-    return f"Main statistics with more than the minimum meaningful difference: {names}."
+    return f"Main statistics that changed significantly, by the minimum meaningful difference or more: {names}."
 
 
 def _depth(row: Record) -> str:
@@ -376,12 +378,12 @@ def _depth(row: Record) -> str:
 def _verdict_line(row: Record) -> str:
     verdict, first, known = row["verdict"], row["first_layer"], row["divergence_high"] is not None
     if verdict == "seed":
-        return f"Verdict: changed no more than another seed changes {row['base']}."
+        return f"Verdict: not changed significantly more than another seed changes {row['base']}."
     if verdict == "indistinguishable":
         limit = f"mean divergence below {INDISTINGUISHABLE:g} nats" if known else _largest(SAME_STATES)
         limit = f" ({limit})" if known or row["changed"] else ""
         return f"Verdict: indistinguishable from the base on these texts{limit}."
-    where = "in the head alone" if first is None else f"from {place(first)} on"
+    where = "in the predictions alone" if first is None else f"from {place(first)} on"
     limit = f" (mean divergence {'not ' * (verdict == 'changed')}below {SMALL:g} nats)" if known else ""
     if not known and verdict == "small":
         limit = f" ({_largest(NEAR_STATES)})"
@@ -407,9 +409,10 @@ def _outputs(row: Record) -> str:
 
 
 _UNCHANGED = {
-    "seed": "no layer differs from the base by more than a different seed would explain (last layer: {last})",
-    "precision": "no layer differs from the base by more than bf16 rounding (last layer: {last})",
-    "rounding": "none of {n:,} tokens moved by more than rounding at any layer",
+    "seed": "no layer differs significantly from the base by more than a different seed would explain (last layer: "
+    "{last})",
+    "precision": "no layer differs significantly from the base by more than bf16 rounding (last layer: {last})",
+    "rounding": "none of {n:,} states moved by more than rounding at any layer",
 }
 _BEYOND = {
     "seed": " by more than a different seed would explain",
@@ -475,11 +478,12 @@ def _loss(row: Record) -> str:
 
 
 def _notes(row: Record) -> tuple[str, ...]:
-    notes = {
-        "Layers are compared by number, and the last layer with the last layer. After a missing block, the table "
-        "compares different blocks, which adds to their change.": row["base_layers"] != row["layers"],
-    }
-    return tuple(note for note, applies in notes.items() if applies and row["changed"])
+    if not row["changed"] or row["base_layers"] == row["layers"]:
+        return ()
+    return (
+        "Layers are compared by number, and the last layer with the last layer. After a missing or an added block, the "
+        "table compares different blocks, which adds to their change.",
+    )
 
 
 def _below_one(value: float) -> str:
@@ -493,7 +497,7 @@ CHANGED = Question("changed", "What changed against the base?", (ChangeAnswer, C
 SEEDED = "the same model with another seed"
 NOT_MOVED = {
     "rounding": "no token's state moved by more than rounding",
-    "precision": "no layer differs by more than bf16 rounding",
+    "precision": "no layer differs significantly by more than bf16 rounding",
 }
 
 
@@ -540,7 +544,9 @@ def _states_finding(subject: Subject, row: Record, level: float) -> Observation 
     test = f"states of the same tokens are compared, so chance makes no difference beyond {noise}"
     if seeded:
         test = f"the distance from the base against the distance from {SEEDED}, corrected for all layers"
-    if row["changed"] and seeded:
+    if seeded and not row["changed"]:
+        return None  # a difference that is not significant is no finding
+    if seeded:
         beyond = _beyond_seed(subject, profile, seeds, level)
         if beyond is None:
             return None
@@ -548,8 +554,6 @@ def _states_finding(subject: Subject, row: Record, level: float) -> Observation 
         says = f"{model} differs from its base {base}{_BEYOND['seed']}{subject.on}, "
     elif row["changed"]:
         says = f"{model} differs{' only slightly' * row['small']} from its base {base}{subject.on}, "
-    elif seeded:
-        says = f"{model} does not differ from its base {base}{_BEYOND['seed']}{subject.on}."
     else:
         says = f"{model} does not differ from its base {base}{subject.on}: {NOT_MOVED[noise]}."
     if row["changed"]:

@@ -163,8 +163,8 @@ def _says(concepts: Sequence[Sequence[Record]]) -> str:
         return " ".join(_sentence(rows, len(concepts)) for rows in concepts)
     shared = [rows for rows in concepts if _shared(rows)]
     says = f"{len(shared)} of {len(concepts)} concepts are shared directions at some layer"
-    start = sum(bool(rows[0]["shared"]) for rows in shared)
-    says += f", {start} of them from the embedding on." if start else "."
+    start = sum(row["shared"] for rows in shared for row in rows if row["layer"] == 0)
+    says += f", {start} of them at the embedding already." if start else "."
     missing = [in_backticks(rows[0]["concept"]) for rows in concepts if not _shared(rows)]
     return f"{says} Not shown for {', '.join(missing)}." if missing and shared else says
 

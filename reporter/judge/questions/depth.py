@@ -43,7 +43,7 @@ def _box(rows: Mapping[str, Record]) -> Box:
         says += (
             f", and the lens stays {within} from layer {_estimate(near)} of {near['blocks']} on"
             if near["value"] < near["blocks"]  # at the last layer it is the output
-            else f", and the lens of no layer before the last is {within}"
+            else f", and the lens stays {within} at the last layer alone"
         )
     return Box(
         about=f"{stays['model']} on {stays['corpus']}",

@@ -329,7 +329,7 @@ def _reference_finding(
         says=f"{subject.named}{what} averages {number(value)} over {subject.averaged}{subject.on}, against "
         f"{number(float(base.values.mean()), value)} {BASELINES[name]}.",
         p=p,
-        what=f"{subject.statistic.title}, mean over {subject.averaged}, minus {BASELINES[name]}",
+        what=f"{subject.statistic.title}, mean over {subject.averaged}, minus the mean {BASELINES[name]}",
         test=f"the mean over {subject.averaged} differs from that {BASELINES[name]} by more than {least:.2g}",
         curves=(
             curve(subject.model, profile.x, profile.values, number=value),

@@ -393,12 +393,12 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
         )
     take = f"Take {_label(best)}: {name} is"
     if last is None:
-        return f"{take} {_number(best)}. {_ties(rows)}", best
+        return f"{take} {_number(best)}.{_ties(rows)}", best
     if last["best"]:
-        return f"{take} highest there, {_number(best)}.{_next_layer(rows, best)} {_ties(rows)}", best
+        return f"{take} highest there, {_number(best)}.{_next_layer(rows, best)}{_ties(rows)}", best
     if last["loss_low"] > 0:
         loses = _points(last["loss"], last["loss_low"], last["loss_high"])
-        return f"{take} {_number(best)}. {capital(_label(last))} scores {loses} points less. {_ties(rows)}", best
+        return f"{take} {_number(best)}. {capital(_label(last))} scores {loses} points less.{_ties(rows)}", best
     if last["loss_high"] <= _margin():
         return (
             f"Keep {_label(last)}: it scores at most {_points(last['loss_high'])} points less than the best layer and "
@@ -409,16 +409,16 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
         gain = f"{_points(last['loss'])} points more (at most {_points(last['loss_high'])})"
         return (
             f"Keep {_label(last)}: {name} is {_number(last)}. {capital(_way(best))} scores {gain}, which is not "
-            f"significant with {best['n']:,} {units}.{_next_layer(rows, last)} {_ties(rows)}",
+            f"significant with {best['n']:,} {units}.{_next_layer(rows, last)}{_ties(rows)}",
             last,
         )
     if not last["loss"]:
-        return f"{capital(_label(best))} and {_label(last)} score best: {name} is {_number(best)}. {_ties(rows)}", last
+        return f"{capital(_label(best))} and {_label(last)} score best: {name} is {_number(best)}.{_ties(rows)}", last
     decide = f"; a decision needs about {_rounded(last['needed'])} {units}" if last["needed"] else ""
     return (
         f"{capital(_label(best))} scores best: {name} is {_number(best)}. {capital(_label(last))} scores "
         f"{_points(last['loss'])} points less (at most {_points(last['loss_high'])}), which is not significant with "
-        f"{best['n']:,} {units}{decide}. {_ties(rows)}",
+        f"{best['n']:,} {units}{decide}.{_ties(rows)}",
         best,
     )
 
@@ -442,14 +442,16 @@ def _against_own(own: Record, best: Record, last: Record | None, name: str, unit
 
 
 def _next_layer(rows: Sequence[Record], take: Record) -> str:
-    """Say what the best other layer loses, as a further sentence; nothing if its interval is unknown."""
-    others = [row for row in rows if row["loss_low"] is not None and _cell_of(row)[:2] != _cell_of(take)[:2]]
+    """Say what the best layer loses of those not named yet, as a further sentence; nothing if that is unknown."""
+    named = [_cell_of(row)[:2] for row in rows if row["best"] or row is take]
+    others = [row for row in rows if row["loss_low"] is not None and _cell_of(row)[:2] not in named]
     if not others:
         return ""
     other = min(others, key=lambda row: row["loss"])
     less = _points(other["loss"], other["loss_low"], other["loss_high"])
     sure = "" if other["loss_low"] > 0 else ", which is not significant"
-    return f" The best other layer, {_label(other)}, scores {less} points less{sure}."
+    than = " than the best" if take["loss"] else ""
+    return f" The best other layer, {_label(other)}, scores {less} points less{than}{sure}."
 
 
 def _margin() -> float:
@@ -459,14 +461,20 @@ def _margin() -> float:
 
 
 def _ties(rows: Sequence[Record]) -> str:
-    """Say how many layers and poolings do not differ significantly from the best, and an early one that is close."""
+    """Say how many layers and poolings do not differ significantly from the best, and an early one that is close.
+
+    A further sentence; nothing if no other layer has an interval.
+    """
     best = next(row for row in rows if row["best"])
     tested = [row for row in rows if row["loss_low"] is not None and not row["best"]]
     alike = [row for row in tested if row["loss_low"] == 0]
     both = "layers and poolings" if len({_pooled(row) for row in rows}) > 1 else "layers"
+    if not tested:
+        return ""
     if not alike:
-        return f"All other {both} score significantly less."
-    says = f"{len(alike)} of {len(tested)} other {both} do not differ significantly from the best"
+        known = "" if len(tested) == len(rows) - 1 else " with an interval"
+        return f" All other {both}{known} score significantly less."
+    says = f" {len(alike)} of {len(tested)} other {both} do not differ significantly from the best"
     close = [row for row in alike if row["loss"] <= CLOSE]
     first = min(close, key=lambda row: (_in_order(_cell_of(row))[:2], row["loss"]), default=best)
     if _in_order(_cell_of(first))[:2] < _in_order(_cell_of(best))[:2]:

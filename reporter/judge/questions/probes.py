@@ -116,7 +116,7 @@ def _probe_boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
     rows = [row for row in tables["probe_differences"] if row["last"]]
     of_base = grouped((row for row in rows if row["kind"] == "base"), "model", "other", "probe", "statistic")
     of_layers = grouped((row for row in rows if row["kind"] == "layers"), "model", "probe", "statistic")
-    return [*map(_against_base, of_base), _of_layers(of_layers)]
+    return [*map(_against_base, of_base), *([_of_layers(of_layers)] if of_layers else [])]
 
 
 def _against_base(rows: Sequence[Record]) -> Box:

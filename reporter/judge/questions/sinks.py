@@ -88,8 +88,10 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 
 def _box(rows: Sequence[Record]) -> Box:
     first, more = rows[0], len(rows) - 1
-    name = "The first token of a text, whatever it is," if first["token"] is None else in_backticks(first["token"])
-    on = "" if first["dimension"] is None else f", on dimension {first['dimension']}"
+    several = first["token"] is None
+    name = f"The first token of a text, any of {first['types']}," if several else in_backticks(first["token"])
+    mostly = "most often " if several else ""
+    on = "" if first["dimension"] is None else f", {mostly}on dimension {first['dimension']}"
     further = "" if not more else f"; {more} other {'token is a sink' if more == 1 else 'tokens are sinks'} as well"
     return Box(
         about=f"{first['model']} on {first['corpus']}",

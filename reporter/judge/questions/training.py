@@ -139,8 +139,10 @@ def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str]
     order = ""
     if passed:
         (first, early), (latest, late) = passed[0], max(passed, key=lambda item: item[1]["step"])
-        order = f": the {titles[first]}{' first' * (len(passed) > 1)} (half of its change {_steps(early)})"
-        if late["step"] > early["step"]:
+        rest = [row for _, row in passed[1:]]
+        is_first = bool(rest) and all(early["step_high"] <= row["step_low"] for row in rest)
+        order = f": the {titles[first]}{' first' * is_first} (half of its change {_steps(early)})"
+        if latest != first and all(row["step_high"] <= late["step_low"] for _, row in passed if row is not late):
             order += f", the {titles[latest]} last ({_steps(late)})"
     sentences = [f"{count} main statistics {verb} significantly, averaged over layers{order}."]
     turned = [titles[name] for name, kinds in changed.items() if "turn" in kinds]

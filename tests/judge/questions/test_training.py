@@ -40,13 +40,6 @@ def test_of_noise_nothing_is_said():
     assert sum(of.boxes[0].says.startswith("None of 2 main statistics changes") for of in answers) >= 93
 
 
-def test_a_change_that_moves_from_layer_to_layer_is_not_denied():
-    """Of the mean over layers alone it is said that nothing changes."""
-    assert "metrics: [all]" in answer().lacks[0]
-    (box,) = answer(series("anisotropy", "mean_cosine", [0.5] * 6)).boxes
-    assert box.says.endswith("averaged over layers.") and "Opposite changes of two layers cancel" in box.notes[0]
-
-
 def test_the_first_view_alone_and_numbers_with_intervals_alone():
     rows = [0.1, 0.1, 0.1, 0.8, 0.8, 0.8]
     left_out = [series("motion", "step_cosine", rows, sure=False), series("anisotropy", "not_main", rows)]
