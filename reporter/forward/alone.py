@@ -120,10 +120,10 @@ class AloneCheck:
                         norm = float(x[row, : alone.tokens].float().norm(dim=-1).mean())
                         raise ReporterError(
                             f"text {text + 1} of corpus '{self.corpus.name}' ({alone.tokens:,} tokens) has other "
-                            f"states in a batch than alone, by {deviation:.1%} at {where.site} {where.layer} (mean norm "
-                            f"{norm:.4g} in the batch, {alone.norms[place]:.4g} alone). At this length the model's "
-                            "states depend on padding or on other texts, so reporter cannot measure it; try a smaller "
-                            "`max_tokens`"
+                            f"states in a batch than alone, by {deviation:.1%} at {where.site} {where.layer} (mean "
+                            f"norm {norm:.4g} in the batch, {alone.norms[place]:.4g} alone). At this length the "
+                            "model's states depend on padding or on other texts, so reporter cannot measure it; try a "
+                            "smaller `max_tokens`"
                         )
 
     def _along(self, x: torch.Tensor) -> torch.Tensor:

@@ -39,10 +39,8 @@ class _Part:
 
     def restore(self) -> bool:
         """Put back what changed; return whether anything did."""
+        # What came since then stays: it is what is computed once, or tells that transformers has installed its hooks.
         changed, now = False, _attributes(self.owner)
-        for name in now.keys() - self.attributes.keys():
-            del self.owner.__dict__[name]
-            changed = True
         for name, value in self.attributes.items():
             if now.get(name, self) is not value:
                 self.owner.__dict__[name] = value
@@ -51,15 +49,12 @@ class _Part:
                 value.clear()
                 value.extend(self.contents[name]) if isinstance(value, list) else value.update(self.contents[name])
                 changed = True
-        if self.modules and not _same(self.owner._modules, self.modules):
-            self.owner._modules.clear()
-            self.owner._modules.update(self.modules)
-            changed = True
+        for name, module in self.modules.items():
+            if self.owner._modules.get(name) is not module:
+                self.owner._modules[name] = module
+                changed = True
         if not self.buffers:
             return changed
-        for name in self.owner._buffers.keys() - self.buffers.keys():
-            del self.owner._buffers[name]
-            changed = True
         for name, (buffer, copy, version) in self.buffers.items():
             moved = self.owner._buffers.get(name, self) is not buffer
             written = buffer is not None and copy is not None and _version(buffer) != version and not copy.equal(buffer)
@@ -92,10 +87,6 @@ class Condition:
 
 def _attributes(owner: Any) -> dict[str, Any]:
     return {name: x for name, x in vars(owner).items() if name not in _OF_TORCH and not name.startswith(_HOOKS)}
-
-
-def _same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    return a.keys() == b.keys() and all(a[name] is b[name] for name in b)
 
 
 def _same_content(a: Any, b: Any) -> bool:

@@ -15,14 +15,16 @@ from reporter.forward.measure import Settings, batched, forward, tokenised
 from reporter.models.places import Layout
 from reporter.texts.tokens import TokenisedCorpus
 
-LONG = {"factor": 4.0, "original_max_position_embeddings": 32}
-FACTORS = {"short_factor": [1.0] * 4, "long_factor": [3.0, 5.0, 8.0, 12.0]}
-# Options of a family, lengths of texts, and whether padding decides.
+SPARSE = {"attention_type": "block_sparse", "block_size": 4, "num_random_blocks": 1}
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 100.0, "factor": 4.0}
+LONG = {"rope_type": "longrope", "rope_theta": 100.0, "factor": 4.0, "original_max_position_embeddings": 32}
+LONG |= {"short_factor": [1.0] * 4, "long_factor": [3.0, 5.0, 8.0, 12.0]}
+# Class and options of a family, lengths of texts, and whether padding decides.
 STATEFUL = {
-    "bigbird": ("BigBird", {"attention_type": "block_sparse", "block_size": 4, "num_random_blocks": 1}, (3, 29, 46, 90), True),
-    "dynamic ntk": ("Llama", {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 100.0, "factor": 4.0}}, (3, 60, 100, 90), None),
-    "longrope": ("Phi3", {"rope_parameters": {"rope_type": "longrope", "rope_theta": 100.0, **FACTORS, **LONG}}, (3, 32, 50, 31), True),
-}  # fmt: skip
+    "bigbird": ("BigBird", SPARSE, (3, 29, 46, 90), True),
+    "dynamic ntk": ("Llama", {"rope_parameters": DYNAMIC, "max_position_embeddings": 48}, (3, 60, 100, 90), None),
+    "longrope": ("Phi3", {"rope_parameters": LONG, "original_max_position_embeddings": 32}, (3, 32, 50, 31), True),
+}
 
 
 @pytest.fixture
@@ -33,10 +35,6 @@ def stateful(tmp_path, monkeypatch):
         prefix, options, *_ = STATEFUL[name]
         _, base, role, *rest = CASES["bert" if prefix == "BigBird" else "llama"]
         own = {"max_position_embeddings": 128, "pad_token_id": 1, "eos_token_id": 2, "bos_token_id": 0}
-        own |= {
-            "dynamic ntk": {"max_position_embeddings": 48},
-            "longrope": {"original_max_position_embeddings": 32},
-        }.get(name, {})
         monkeypatch.setitem(CASES, name, (prefix, {**base, **own, **options}, role, *rest))
         return build_family(name, tmp_path / "model")
 
