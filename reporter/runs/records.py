@@ -204,9 +204,11 @@ def pass_columns(measured: Measured, caused: bool) -> Record:
 def compared_columns(sides: Sequence[Measured], caused: bool) -> Record:
     """Return the columns of ``cells`` that describe the passes behind a comparison; ``caused`` as for one pass."""
     each = [pass_columns(side, caused) for side in sides]
+    alone = [x for row in each if (x := row.pop("alone_deviation")) is not None]
     sums = {name: sum(row[name] for row in each) for name, value in each[0].items() if isinstance(value, int | float)}
     return {
         **sums,
+        "alone_deviation": max(alone, default=None),
         "warning": warnings(*(row["warning"] for row in each)),
         **{name: " | ".join(dict.fromkeys(row[name] for row in each)) for name in ("device", "precision")},
     }
