@@ -99,7 +99,7 @@ FROM changed_weights WHERE study = $study ORDER BY model, checkpoint, kind = 'he
     resolve=lambda spec, folder: Part(),
     last_only=True,
     against_base=True,
-    version=2,
+    version=3,
 )
 def weight_change(item: Part, context: Context) -> Iterator[ChangedWeight]:
     """Yield the change of each weight of a model against its base."""
@@ -127,10 +127,11 @@ def _weights(model: LoadedModel) -> dict[str, tuple[str, Tensor]]:
     from torch import nn
 
     from reporter.models.head import load_head
+    from reporter.models.weights import numbers_of
 
     weights: dict[str, tuple[str, Tensor]] = {}
     embeddings = tuple(f"{name}." for name, part in model.module.named_modules() if isinstance(part, nn.Embedding))
-    for name, weight in model.module.named_parameters():
+    for name, weight in numbers_of(model.module):
         embeds = "emb" in name or name.startswith(embeddings)
         if name not in model.drawn:
             weights[name] = "block" if _BLOCK.search(name) else "embedding" if embeds else "head", weight

@@ -66,14 +66,24 @@ class Head:
         Returns:
             (tokens, vocabulary).
         """
-        from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
-
         weight = next(self._model.parameters())
         states = final_states[None].to(weight.device, weight.dtype)
-        given = BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=states)
+        given = _given(states)
         ids = torch.zeros((1, len(final_states)), dtype=torch.long, device=weight.device)
         with changed(self._base, forward=lambda *args, **kwargs: given):  # whatever the tokens
             return self._model(**_arguments(self._model, ids)).logits[0]  # type: ignore[no-any-return]
+
+
+def _given(states: Tensor) -> Any:
+    """Return what a model returns before its head; all that it may hold besides its last state is None."""
+    from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+
+    class Given(BaseModelOutputWithPastAndCrossAttentions):  # type: ignore[misc]
+        def __getattr__(self, name: str) -> None:
+            if name.startswith("__"):
+                raise AttributeError(name)
+
+    return Given(last_hidden_state=states)
 
 
 def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head:
@@ -100,9 +110,7 @@ def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head
             return _tested(kind, whole.to(model.device), missing, model)
 
 
-def _tested(
-    kind: Literal["causal", "masked"], whole: Any, missing: Mapping[str, nn.Parameter], model: LoadedModel
-) -> Head:
+def _tested(kind: Literal["causal", "masked"], whole: Any, missing: Mapping[str, Tensor], model: LoadedModel) -> Head:
     _share(whole, model.module)
     ids = torch.zeros((1, 2), dtype=torch.long, device=next(whole.parameters()).device)
     base = trace(whole, _arguments(whole, ids)).calls[0].module

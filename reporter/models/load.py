@@ -24,7 +24,7 @@ from reporter.models.model_folder import config_file, weight_files
 from reporter.models.parts import is_spread
 from reporter.models.places import Layout
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
-from reporter.models.weights import limited, load_module
+from reporter.models.weights import limited, load_module, numbers_of
 
 # Which weights a checkpoint has, by group: so that one that is not what it says can be told.
 
@@ -35,10 +35,10 @@ _HASH_DIGITS = 32
 _HASHERS = 4
 
 
-def weight_groups(
-    module: nn.Module, files: Sequence[Path] = (), lacking: Sequence[nn.Parameter] = ()
-) -> dict[str, str]:
+def weight_groups(module: nn.Module, files: Sequence[Path] = (), lacking: Sequence[Tensor] = ()) -> dict[str, str]:
     """Return the hash of each group of weights, of their bytes as they are in memory; those of a head, in its files.
+
+    Persistent buffers count as weights.
 
     Returns:
         by group, in order, the first 32 hexadecimal digits of a SHA-256: ``embeddings`` (the input embedding, a head
@@ -53,7 +53,7 @@ def weight_groups(
     embedding = list(vocabulary.parameters()) if isinstance(vocabulary, nn.Module) else []
     embedding_ids, drawn = {id(weight) for weight in embedding}, {id(weight) for weight in lacking}
     groups: dict[str, list[tuple[str, Tensor]]] = {}
-    for name, weight in module.named_parameters():
+    for name, weight in numbers_of(module):
         if weight.is_meta:
             return {}
         if id(weight) in drawn:
@@ -328,7 +328,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         with limited(folder):
             module, part, lacking = load_module(checkpoint, folder)
             tokenizer = load_tokenizer(checkpoint, folder, offline)  # last: it is tried in a copy of this process
-            drawn = frozenset(name for name, weight in module.named_parameters() if any(weight is x for x in lacking))
+            drawn = frozenset(name for name, weight in numbers_of(module) if any(weight is x for x in lacking))
             groups: Mapping[str, str] = {}
             if checkpoint.initialised is None:
                 files = [] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)

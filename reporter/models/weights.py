@@ -65,7 +65,7 @@ def unpacked(model: Any) -> Any:
         return model
 
 
-def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartName | None, list[nn.Parameter]]:
+def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartName | None, list[Tensor]]:
     """Return what is measured of the model in ``folder``, in evaluation mode, without a vocabulary head, and its name.
 
     The third are those of its weights that the files lack: no state depends on them, and each loading draws others.
@@ -90,7 +90,7 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartNa
 
 def build(
     kind: Any, checkpoint: Checkpoint, folder: Path, config: Any, *, few_layers: bool = False
-) -> tuple[Any, dict[str, nn.Parameter]]:
+) -> tuple[Any, dict[str, Tensor]]:
     """Return a model with the weights in ``folder``, or with drawn ones, in evaluation mode and without gradients.
 
     Returns:
@@ -124,7 +124,20 @@ def build(
         with quiet("bitsandbytes"):  # PEFT imports it wherever it is installed
             model = merged(model, checkpoint.adapter, few_layers=few_layers)
     names = set(info["missing_keys"])
-    return model, {name: p for name, p in model.named_parameters(remove_duplicate=False) if name in names}
+    return model, {name: x for name, x in numbers_of(model, remove_duplicate=False) if name in names}
+
+
+def numbers_of(module: nn.Module, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+    """Yield by name what a file of weights holds of a model: its parameters, then its persistent buffers.
+
+    A buffer is no weight that training differentiates, yet training may set it: the bias by which a mixture of experts
+    chooses, or running means.
+    """
+    yield from module.named_parameters(remove_duplicate=remove_duplicate)
+    for prefix, part in module.named_modules(remove_duplicate=remove_duplicate):
+        for name, buffer in part.named_buffers(recurse=False):
+            if name not in part._non_persistent_buffers_set and buffer.is_floating_point():
+                yield f"{prefix}.{name}" if prefix else name, buffer
 
 
 def _no_bars() -> AbstractContextManager[None]:
@@ -187,7 +200,7 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
             f"{folder}: the weight {name} has the shape {tuple(shape)}, but {CONFIG} asks for {tuple(expected)}; use "
             f"the {CONFIG} of these weights"
         )
-    weights = dict(model.named_parameters(remove_duplicate=False))
+    weights = dict(numbers_of(model, remove_duplicate=False))
     layers = {re.sub(r"\.\d+\.", ".*.", name) for name in weights if re.search(r"\.\d+\.", name)}
     for name in sorted(info["unexpected_keys"]):
         if not few_layers and any(re.sub(r"\.\d+\.", ".*.", name).endswith(layer) for layer in layers):
@@ -223,23 +236,39 @@ def _check_safetensors(files: list[Path], config: Any) -> None:
     refuse_claims(config, header, files[0].parent)
 
 
-def needed(run: Callable[[], torch.Tensor], missing: Mapping[str, nn.Parameter]) -> str:
+_DRAWS = 8
+
+
+def needed(run: Callable[[], Tensor], missing: Mapping[str, Tensor]) -> str:
     """Return the names of those weights that take part in computing what ``run`` returns; empty where none does.
 
-    They are found by differentiating it, so that it needs no list of names: a pooler is not used by the states.
+    They are found by differentiating it, so that it needs no list of names: a pooler is not used by the states. A
+    buffer may decide without a gradient, as about the choice of experts: it is changed, and the result compared.
     """
     if not missing:
         return ""
+    weights = {name: x for name, x in missing.items() if isinstance(x, nn.Parameter)}
     with torch.enable_grad():
-        for p in missing.values():
+        for p in weights.values():
             p.requires_grad_(True)
         result = run()
-        gradients: Sequence[torch.Tensor | None] = [None] * len(missing)
-        if result.requires_grad:
-            gradients = torch.autograd.grad(result.float().sum(), list(missing.values()), allow_unused=True)
-        for p in missing.values():
+        gradients: Sequence[Tensor | None] = [None] * len(weights)
+        if weights and result.requires_grad:
+            gradients = torch.autograd.grad(result.float().sum(), list(weights.values()), allow_unused=True)
+        for p in weights.values():
             p.requires_grad_(False)
-    names = sorted(name for name, gradient in zip(missing, gradients, strict=True) if gradient is not None)
+    names = [name for name, gradient in zip(weights, gradients, strict=True) if gradient is not None]
+    with torch.no_grad():
+        for name, buffer in missing.items():
+            if name not in weights:
+                before, draws = buffer.clone(), torch.Generator().manual_seed(0)
+                for _ in range(_DRAWS):  # one may leave a choice as it was
+                    buffer.copy_(before + 10 * torch.randn(buffer.shape, generator=draws).to(buffer))
+                    if not torch.equal(run(), result):
+                        names.append(name)
+                        break
+                buffer.copy_(before)
+    names.sort()
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

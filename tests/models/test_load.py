@@ -5,9 +5,11 @@ import json
 import pytest
 import torch
 from models.folders import change_weights, configure, refused
+from oracles.families import build_language_model
 from safetensors.torch import load_file
 
 from reporter.core.errors import ReporterError
+from reporter.models.head import load_head
 from reporter.models.weights import limited
 
 IDS = torch.arange(6, 16)[None]
@@ -66,6 +68,36 @@ def test_a_weight_that_the_states_need_must_be_in_the_file(copy, loaded):
         change_weights(folder, without(lost))
         message = refused(loaded, folder)
         assert "lacks weights" in message and lost in message
+
+
+EXPERTS = ("mixtral", "olmoe", "gpt-oss", "deepseek-v3", "jamba", "qwen3-next")
+
+
+@pytest.mark.parametrize("name", EXPERTS)
+def test_heads_of_mixtures_of_experts_have_the_logits_of_the_model(name, tmp_path, loaded):
+    from transformers import AutoModelForCausalLM
+
+    folder = build_language_model(name, tmp_path)
+    model = loaded(folder)
+    head = load_head(model.checkpoint, model, offline=True)
+    with torch.no_grad():
+        expected = AutoModelForCausalLM.from_pretrained(folder).eval()(IDS).logits[0]
+    with torch.inference_mode():
+        mine = head.logits(model.run(IDS, torch.ones_like(IDS)).last[0])
+    torch.testing.assert_close(mine, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_buffers_that_a_file_holds_count_as_weights(copy, loaded):
+    """Training sets the bias by which a mixture of experts chooses, though no gradient reaches it."""
+    folder, bias = copy("deepseek-v3"), "layers.1.mlp.gate.e_score_correction_bias"
+    whole = loaded(folder)
+    change_weights(folder, lambda weights: weights | {bias: weights[bias] + 1.5 * torch.arange(len(weights[bias]))})
+    tuned = loaded(folder)
+    assert [group for group in whole.groups if whole.groups[group] != tuned.groups[group]] == ["2"]
+    assert not torch.equal(states_of(whole)[-1], states_of(tuned)[-1])
+    change_weights(folder, without(bias))
+    message = refused(loaded, folder)
+    assert "lacks weights" in message and bias in message
 
 
 def test_files_that_are_damaged_or_of_no_text_model_are_refused(copy, loaded):
