@@ -1,12 +1,14 @@
 """Builds a model from its configuration and fills in its weights, which are read or drawn at random."""
 
+import copy
 import inspect
 import logging
 import math
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,10 +107,11 @@ def build(
     if safe:
         _check_safetensors(files, config)
     loading = f"cannot load the weights in {folder} (check {CONFIG})"
-    with failing_as(loading), _no_bars() if checkpoint.gguf else unpacking(config):
-        model, info = kind.from_pretrained(
+
+    def read(**more: Any) -> tuple[Any, Any]:
+        return kind.from_pretrained(  # type: ignore[no-any-return]
             str(folder),
-            config=config,
+            config=copy.deepcopy(config),
             dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
             **(checkpoint.source_file if checkpoint.gguf else {"use_safetensors": safe}),
             **(spread(checkpoint.split) if checkpoint.split and not few_layers else {}),
@@ -116,7 +119,13 @@ def build(
             local_files_only=not checkpoint.trust_remote_code,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # it is said below, which weight and how wide
+            **more,
         )
+
+    with failing_as(loading), _no_bars() if checkpoint.gguf else unpacking(config):
+        model, info = read()
+        if prefix := wrapper(info["missing_keys"], info["unexpected_keys"], folder):
+            model, info = read(key_mapping={f"^{re.escape(prefix)}": ""})
         model = unpacked(model)
     model.eval().requires_grad_(False)
     _refuse_lies(model, info, folder, few_layers)
@@ -125,6 +134,31 @@ def build(
             model = merged(model, checkpoint.adapter, few_layers=few_layers)
     names = set(info["missing_keys"])
     return model, {name: x for name, x in numbers_of(model, remove_duplicate=False) if name in names}
+
+
+def wrapper(missing: Collection[str], unexpected: Collection[str], folder: Path) -> str:
+    """Return what a program has put before the name of every weight, such as ``_orig_mod.`` or ``module.``.
+
+    Raises:
+        ReporterError: there are the weights of two models, such as a trained one and its moving average.
+    """
+    covered: Counter[str] = Counter()
+    for name in unexpected:
+        pieces = name.split(".")
+        for end in range(1, len(pieces)):
+            if ".".join(pieces[end:]) in missing:
+                covered[".".join(pieces[:end]) + "."] += 1
+    whole = [prefix for prefix, count in covered.items() if count >= MOST_OF * len(missing)]
+    if len(whole) > 1:
+        raise ReporterError(
+            f"{folder} has the weights {len(whole)} times, under {' and '.join(map(repr, sorted(whole)))}; save those "
+            "that you mean without the others"
+        )
+    return whole[0] if whole else ""
+
+
+MOST_OF = 0.9
+"""Share of a model's weights that a prefix must cover; some of them, as a pooler, no file need have."""
 
 
 def numbers_of(module: nn.Module, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
@@ -202,8 +236,14 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
         )
     weights = dict(numbers_of(model, remove_duplicate=False))
     layers = {re.sub(r"\.\d+\.", ".*.", name) for name in weights if re.search(r"\.\d+\.", name)}
+    copies = tuple(f".{name}" for name in weights)  # of all weights, under another name: a moving average
     for name in sorted(info["unexpected_keys"]):
-        if not few_layers and any(re.sub(r"\.\d+\.", ".*.", name).endswith(layer) for layer in layers):
+        if (
+            not few_layers
+            and not _predicts(name, model.config)
+            and not name.endswith(copies)
+            and any(re.sub(r"\.\d+\.", ".*.", name).endswith(layer) for layer in layers)
+        ):
             raise ReporterError(
                 f"{folder}: the weights have more layers than {CONFIG}, such as {name}; "
                 f"correct the number of layers in {CONFIG}, or save the model again"
@@ -224,6 +264,14 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
         anything = anything or bool(norm > 0)
     if weights and not anything:
         raise ReporterError(f"{folder}: all weights are 0; save or download the model again")
+
+
+def _predicts(name: str, config: Any) -> bool:
+    """Whether a weight is of a layer after the last that predicts further tokens; transformers leaves it out."""
+    text = config.get_text_config()
+    layers, more = (getattr(text, key, 0) or 0 for key in ("num_hidden_layers", "num_nextn_predict_layers"))
+    block = re.search(r"\.(\d+)\.", name)
+    return block is not None and layers <= int(block[1]) < layers + more
 
 
 def _check_safetensors(files: list[Path], config: Any) -> None:

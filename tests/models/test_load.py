@@ -70,6 +70,45 @@ def test_a_weight_that_the_states_need_must_be_in_the_file(copy, loaded):
         assert "lacks weights" in message and lost in message
 
 
+def prefixed(prefix):
+    return lambda weights: {f"{prefix}{name}": weight for name, weight in weights.items()}
+
+
+@pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod.", "model.net.", "pretrained_model."])
+@pytest.mark.parametrize("name", ["bert", "llama"])
+def test_weights_that_a_program_wrapped_are_read(copy, loaded, name, prefix):
+    folder = copy(name)
+    whole = loaded(folder)
+    change_weights(folder, prefixed(prefix))
+    for x, y in zip(states_of(whole), states_of(loaded(folder)), strict=True):
+        assert torch.equal(x, y)
+
+
+def test_copies_of_weights_are_left_out_or_named(copy, loaded):
+    folder = copy("llama")
+    whole = loaded(folder)
+    change_weights(folder, lambda weights: weights | prefixed("ema.")({n: 2 * x for n, x in weights.items()}))
+    assert torch.equal(states_of(loaded(folder))[-1], states_of(whole)[-1]), "the model's own names count"
+    change_weights(folder, lambda weights: {n if "ema" in n else f"model.net.{n}": x for n, x in weights.items()})
+    assert "has the weights 2 times, under 'ema.' and 'model.net.'" in refused(loaded, folder)
+
+
+def test_layers_that_predict_further_tokens_are_left_out(copy, loaded):
+    folder = copy("deepseek-v3")
+    whole = loaded(folder)
+
+    def with_one_more(weights):
+        more = {name.replace("layers.2.", "layers.3."): x + 1 for name, x in weights.items() if "layers.2." in name}
+        return weights | more
+
+    change_weights(folder, with_one_more)
+    configure(folder, num_nextn_predict_layers=0)
+    assert "more layers than config.json" in refused(loaded, folder)
+    configure(folder, num_nextn_predict_layers=1)
+    model = loaded(folder)
+    assert model.anatomy.layers == 3 and torch.equal(states_of(model)[-1], states_of(whole)[-1])
+
+
 EXPERTS = ("mixtral", "olmoe", "gpt-oss", "deepseek-v3", "jamba", "qwen3-next")
 
 
