@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from reporter.core.errors import ReporterError
-from reporter.models.words import Marks, from_bytes, marks, readable, special_ids
+from reporter.models.words import Marks, added_ids, from_bytes, marks, readable, special_ids
 
 if TYPE_CHECKING:
     from reporter.models.load import LoadedModel
@@ -114,6 +114,7 @@ class StaticVectors:
         position_kind: how positions are added to its tokens' vectors.
         strings: how the tokenizer writes each token, V of them; None for rows that no token has.
         special: ids of special tokens.
+        added: ids of tokens that were added as text.
         notes: what a reader should know, whole sentences.
     """
 
@@ -125,11 +126,12 @@ class StaticVectors:
     strings: tuple[str | None, ...]
     special: frozenset[int]
     notes: tuple[str, ...]
+    added: frozenset[int] = frozenset()
 
     @cached_property
     def shown(self) -> tuple[str | None, ...]:
         """The text of each of V tokens; None for rows that no token has."""
-        return readable(self.strings, self.special)
+        return readable(self.strings, self.special, self.added)
 
     @property
     def kinds(self) -> dict[Kind, Tensor]:
@@ -171,7 +173,7 @@ def static_vectors(model: LoadedModel) -> StaticVectors:
     how = kind if positions is None else table_kind(positions)
     strings = tuple(token_of.get(i) for i in range(len(tokens)))
     found = (tokens, positions, kept.table if kept else None, how, strings, special, tuple(notes))
-    return StaticVectors(model.checkpoint.model, *found)
+    return StaticVectors(model.checkpoint.model, *found, added=added_ids(model.tokenizer))
 
 
 def _notes(model: LoadedModel, tokens: Tensor, positions: Tensor | None, x: Tensor, h: Tensor) -> list[str]:

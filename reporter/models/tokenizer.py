@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from reporter.core.children import CAN_FORK, MEMORY, SECONDS, Limit, in_child
-from reporter.core.errors import ReporterError, failing_as
+from reporter.core.errors import ReporterError, failing_as, failures
 from reporter.core.files import read_json
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.model_folder import TOKENIZER_CONFIG, tokenizer_folder
@@ -89,11 +90,28 @@ def tokenizer_hash(tokenizer: Any) -> str:
 
 
 def added_tokens(tokenizer: Any) -> tuple[list[str], list[str]]:
-    """Return the tokens that a tokenizer puts before and after a text."""
-    encoded = tokenizer("a", return_special_tokens_mask=True)
-    tokens = tokenizer.convert_ids_to_tokens(encoded["input_ids"])
-    text_places = [place for place, special in enumerate(encoded["special_tokens_mask"]) if not special]
-    return (tokens[: text_places[0]], tokens[text_places[-1] + 1 :]) if text_places else ([], [])
+    """Return the tokens that a tokenizer puts before and after a text.
+
+    Not every tokenizer can read an "a", as those of proteins cannot: then tokens of its own are tried as texts.
+    """
+    tried = (tokenizer.decode([i]) for i in range(min(_TRIED, len(tokenizer))) if i not in tokenizer.all_special_ids)
+    problem: BaseException | None = None
+    for text in chain(["a"], tried):
+        try:
+            encoded = tokenizer(text, return_special_tokens_mask=True)
+        except failures() as error:  # it may have no token for what it does not know
+            problem = problem or error
+            continue
+        tokens = tokenizer.convert_ids_to_tokens(encoded["input_ids"])
+        places = [place for place, special in enumerate(encoded["special_tokens_mask"]) if not special]
+        if places:
+            return tokens[: places[0]], tokens[places[-1] + 1 :]
+    if problem is not None:
+        raise problem
+    return [], []
+
+
+_TRIED = 200
 
 
 def _begin_with(tokenizer: Any, bos: Literal["add", "none"]) -> None:

@@ -91,11 +91,17 @@ def visible(text: str) -> str:
     return text.translate(_VISIBLE)
 
 
-def readable(tokens: Sequence[str | None], special: Collection[int]) -> tuple[str | None, ...]:
-    """Return how each token of a vocabulary reads; None for a row that no token has."""
+def readable(
+    tokens: Sequence[str | None], special: Collection[int], added: Collection[int] = ()
+) -> tuple[str | None, ...]:
+    """Return how each token of a vocabulary reads; None for a row that no token has. Added ones read as they are."""
     written = [token for token in tokens if token is not None]
     spelling = Spelling.of(written, {token for i in special if i < len(tokens) and (token := tokens[i]) is not None})
-    return tuple(token if token is None or i in special else spelling.read(token) for i, token in enumerate(tokens))
+
+    def read(i: int, token: str | None) -> str | None:
+        return token if token is None or i in special else visible(token) if i in added else spelling.read(token)
+
+    return tuple(read(i, token) for i, token in enumerate(tokens))
 
 
 def token_names(tokenizer: Any, ids: Sequence[int]) -> dict[int, str]:
@@ -103,11 +109,13 @@ def token_names(tokenizer: Any, ids: Sequence[int]) -> dict[int, str]:
     written = tokenizer.convert_ids_to_tokens(list(ids))
     if not hasattr(tokenizer, "get_vocab"):
         return dict(zip(ids, map(str, written), strict=True))
-    special, vocabulary = special_ids(tokenizer), tokenizer.get_vocab()
+    special, added, vocabulary = special_ids(tokenizer), added_ids(tokenizer), tokenizer.get_vocab()
     spelling = Spelling.of(vocabulary, {token for token, i in vocabulary.items() if i in special})
 
     def named(i: int, token: str | None) -> str:
-        return f"<id {i}>" if token is None else str(token) if i in special else spelling.read(str(token))
+        if token is None or i in special:
+            return f"<id {i}>" if token is None else str(token)
+        return visible(str(token)) if i in added else spelling.read(str(token))
 
     return {i: named(i, token) for i, token in zip(ids, written, strict=True)}
 
@@ -116,6 +124,11 @@ def special_ids(tokenizer: Any) -> frozenset[int]:
     """Return the ids of a tokenizer's special tokens."""
     added = getattr(tokenizer, "added_tokens_decoder", {})
     return frozenset(tokenizer.all_special_ids) | {i for i, token in added.items() if token.special}
+
+
+def added_ids(tokenizer: Any) -> frozenset[int]:
+    """Return the ids of tokens that were added to a tokenizer as text: no special ones, and in no alphabet of bytes."""
+    return frozenset(i for i, token in getattr(tokenizer, "added_tokens_decoder", {}).items() if not token.special)
 
 
 def from_bytes(text: str) -> bytes | None:
@@ -157,12 +170,12 @@ def whole_words(checkpoint: Checkpoint, offline: bool = False) -> list[str]:
     """
     try:
         if checkpoint.gguf is not None and checkpoint.path is not None:
-            vocabulary, special = _by_transformers(checkpoint.path, **checkpoint.source_file)
+            vocabulary, special, added = _by_transformers(checkpoint.path, **checkpoint.source_file)
         else:
-            vocabulary, special = _vocabulary(_folder(checkpoint, offline))
+            vocabulary, special, added = _vocabulary(_folder(checkpoint, offline))
     except ReporterError as error:
         raise ReporterError(f"{checkpoint.label}: {error}") from error
-    words = _words(sorted(vocabulary, key=lambda token: vocabulary[token]), special)
+    words = _words(sorted(vocabulary, key=lambda token: vocabulary[token]), special, added)
     if not words:
         raise ReporterError(f"{checkpoint.label}: no token of its vocabulary is a whole word; name another model")
     return list(dict.fromkeys(words.values()))
@@ -186,9 +199,9 @@ class WordTokens:
 def word_tokens(tokenizer: Any, size: int) -> WordTokens:
     """Return the words among the tokens of a loaded tokenizer."""
     vocabulary = {token: i for token, i in tokenizer.get_vocab().items() if i < size}
-    added = getattr(tokenizer, "added_tokens_decoder", {})
-    special = set(tokenizer.all_special_tokens) | {str(token) for token in added.values()}
-    words = _words(vocabulary, special)
+    added = {str(token): token for token in getattr(tokenizer, "added_tokens_decoder", {}).values()}
+    special = {*tokenizer.all_special_tokens, *added}
+    words = _words(vocabulary, special, {text for text, token in added.items() if not token.special})
     marked = marks(token for token in vocabulary if token not in special)
     goes_on, unfinished = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
     for token, i in vocabulary.items():
@@ -216,17 +229,19 @@ def _folder(checkpoint: Checkpoint, offline: bool) -> Path:
     return tokenizer_folder([checkpoint.folder, checkpoint.path])
 
 
-def _vocabulary(folder: Path) -> tuple[dict[str, int], set[str]]:
-    """Return the id of each token, and the special tokens."""
+def _vocabulary(folder: Path) -> tuple[dict[str, int], set[str], set[str]]:
+    """Return the id of each token, the special and added tokens, and those that were added as text."""
     with failing_as(f"cannot read the tokenizer in {folder}"):
         if (folder / "tokenizer.json").is_file():
             content = parse_json((folder / "tokenizer.json").read_text("utf-8"))
-            special = {token["content"] for token in content.get("added_tokens") or ()}
-            return _ids(content["model"]["vocab"]), special
+            added = {token["content"]: token for token in content.get("added_tokens") or ()}
+            as_text = {text for text, token in added.items() if not token.get("special")}
+            ids = _ids(content["model"]["vocab"])
+            return ids | {text: added[text]["id"] for text in as_text}, set(added), as_text
         if (folder / "vocab.txt").is_file():
-            return _ids((folder / "vocab.txt").read_text("utf-8").splitlines()), set()
+            return _ids((folder / "vocab.txt").read_text("utf-8").splitlines()), set(), set()
         if (folder / "vocab.json").is_file():
-            return _ids(parse_json((folder / "vocab.json").read_text("utf-8"))), set()
+            return _ids(parse_json((folder / "vocab.json").read_text("utf-8"))), set(), set()
     return _by_transformers(folder)
 
 
@@ -237,15 +252,18 @@ def _ids(vocabulary: Any) -> dict[str, int]:
     return {token: i for i, token in enumerate(tokens)}
 
 
-def _by_transformers(folder: Path, **more: str) -> tuple[dict[str, int], set[str]]:
+def _by_transformers(folder: Path, **more: str) -> tuple[dict[str, int], set[str], set[str]]:
     from transformers import AutoTokenizer
 
     with failing_as(f"cannot read the tokenizer in {folder}"):
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, **more)
-    return tokenizer.get_vocab(), set(tokenizer.all_special_tokens)
+    as_text = {tokenizer.added_tokens_decoder[i].content for i in added_ids(tokenizer)}
+    return tokenizer.get_vocab(), {*tokenizer.all_special_tokens, *as_text}, as_text
 
 
-def _words(tokens: Iterable[str], special: set[str]) -> dict[str, str]:
+def _words(tokens: Iterable[str], special: set[str], added: Collection[str] = ()) -> dict[str, str]:
+    tokens = list(tokens)
+    as_text = {token: token.strip() for token in tokens if token in added}
     tokens = [token for token in tokens if token not in special]
     match marks(tokens):
         case "end-of-word":
@@ -256,7 +274,7 @@ def _words(tokens: Iterable[str], special: set[str]) -> dict[str, str]:
             candidates = {token: token[1:] for token in tokens if token.startswith("▁")}
         case _:
             candidates = {token: token for token in tokens if not token.startswith("##")}
-    return {token: word for token, word in candidates.items() if _is_word(word)}
+    return {token: word for token, word in (candidates | as_text).items() if _is_word(word)}
 
 
 def _continues_word(token: str, marked: Marks) -> bool:

@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 from models.folders import configure, refused
+from tokenizers import AddedToken
 
 from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.tokenizer import added_tokens, tokenizer_hash
-from reporter.models.words import byte_alphabet, readable, whole_words, word_tokens
+from reporter.models.words import byte_alphabet, readable, token_names, whole_words, word_tokens
 from reporter.texts.tokens import tokenise_texts
 
 SIGN = {byte: sign for sign, byte in byte_alphabet().items()}
@@ -88,6 +89,33 @@ def test_byte_level_tokens_are_decoded():
     shown |= {"  ": "␣␣", "的".encode()[:2]: "<0xE7><0x9A>", b" \xf0\x9f": "␣<0xF0><0x9F>", b"\x00": "<0x00>"}
     tokens = [*map(in_bytes, shown), "<|endoftext|>", None]
     assert readable(tokens, {12}) == (*shown.values(), *tokens[12:])
+
+
+def test_added_tokens_read_as_they_were_added_and_count_as_words():
+    """In the alphabet of bytes an é stands for the byte E9, and in an added token for itself."""
+    added = ["café", "Größe", "naïve", "<tag>", "ab c"]
+    tokens = ["<s>", *map(in_bytes, (" the", "na")), *added]
+    decoder = {i: AddedToken(text, special=text == "<tag>") for i, text in enumerate(tokens) if text in added}
+    has = {"all_special_tokens": ["<s>", "<tag>"], "all_special_ids": [0, 6], "added_tokens_decoder": decoder}
+    tokenizer = SimpleNamespace(
+        get_vocab=ids(*tokens).copy, convert_ids_to_tokens=lambda i: [tokens[k] for k in i], **has
+    )
+    names = token_names(tokenizer, range(len(tokens)))
+    assert list(names.values()) == ["<s>", "␣the", "na", "café", "Größe", "naïve", "<tag>", "ab␣c"]
+    assert word_tokens(tokenizer, len(tokens)).words == {1: "the", 3: "café", 4: "Größe", 5: "naïve"}
+
+
+def test_what_is_added_to_a_text_is_found_on_a_text_that_the_tokenizer_reads(tmp_path):
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {token: i for i, token in enumerate(["<cls>", "<eos>", "L", "K", "V"])}
+    backend = Tokenizer(models.WordLevel(vocabulary))  # of proteins: no "a", and no token for what is unknown
+    backend.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    pairs = [("<cls>", 0), ("<eos>", 1)]
+    backend.post_processor = processors.TemplateProcessing(single="<cls> $A <eos>", special_tokens=pairs)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, cls_token="<cls>", eos_token="<eos>")
+    assert added_tokens(tokenizer) == (["<cls>"], ["<eos>"])
 
 
 @pytest.mark.parametrize("sign", [SIGN.get, chr], ids=["GPT-2's alphabet", "ByT5: characters of the same number"])
