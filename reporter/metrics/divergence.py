@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from reporter.forward.observed import Observed
     from reporter.forward.token_sample import Selection
 
+INDISTINGUISHABLE, SMALL = 0.001, 0.01
+"""Nats of mean divergence below which a model counts as indistinguishable from its base, or as changed a little.
+
+Measured on copies of an encoder and a decoder, as all limits of words: page ``thresholds.md`` of the documentation.
+"""
 _LOGITS = 8 * 2**20  # in float64, of each model at once
 
 _TOKENS = (
@@ -54,7 +59,7 @@ STATISTICS = (
         "divergence from the base",
         f"Mean over tokens of KL(p⁰ ‖ p). {_KL}",
         interval=f"{_RARE} Too narrow if rarer tokens, which the texts lack, diverge most: see its coverage.",
-        smallest=0.01,
+        smallest=INDISTINGUISHABLE,
         rarest=20.0,  # a next token that the model holds for impossible, e^-20, and the base for certain
         plainly="How much the predictions differ from the base's (0: equal).",
         trap="A few tokens dominate the mean; compare the median. With 8-bit weights its interval covered 61 to 84 %.",

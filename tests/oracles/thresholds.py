@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import safe_open
 
@@ -36,26 +37,35 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 COPIES = {"bf16": "", "fp16": "", "int8": "", "noise-1": "noised by a hundredth", "noise-5": "noised"}
 COPIES |= {"noise-20": "noised by a fifth"}
+TOYS = {"encoder": "bert", "decoder": "gpt2"}
 RULES = [(factor, dominance) for factor in (1.0, 2.0, 4.0) for dominance in (0.5, 1.0, 2.0)]
 SHIPPED = Path(reporter.__file__).parent / "texts" / "english.jsonl"
 
 
-def copies_of(folder: Path, into: Path) -> dict[str, Path]:
+def copies_of(folder: Path, into: Path, names: list[str]) -> dict[str, Path]:
     """Return copies of a model with rounded weights, or with noise in one block in the middle; make them once."""
     with safe_open(folder / "model.safetensors", "pt") as weights:
-        numbers = [int(match[2]) for name in weights.keys() if (match := BLOCK.fullmatch(name))]
+        weights_names = list(weights.keys())
+    numbers = [int(match[2]) for name in weights_names if (match := BLOCK.fullmatch(name))]
     made = {}
-    for name, how in COPIES.items():
+    for name in names:
+        how = COPIES[name]
         made[name] = into / name
         if not made[name].exists():
             damaged(folder, made[name], how, 1 + max(numbers) // 2) if how else rounded(folder, made[name], name)
     return made
 
 
-def run(work: Path, name: str, models: Mapping[str, Any], settings: Mapping[str, Any], texts: int) -> reporter.Results:
+def seeds(architecture: str) -> dict[str, Any]:
+    """Return two small models of a family that only the seed of their training tells apart."""
+    recipe = {"architecture": architecture, "layers": 4, "width": 64, "train_on": "texts", "steps": 400, "context": 64}
+    return {"model": {"recipe": recipe}, "seed": {"recipe": recipe | {"seed": 1}}}
+
+
+def run(work: Path, name: str, models: Mapping[str, Any], settings: Mapping[str, Any], texts: int, read: list[str] = METRICS) -> reporter.Results:
     """Run a study of a model and its copies."""
     corpora = {"texts": {"sample": "english", "limit": texts}}
-    metrics = METRICS + (["change", "divergence"] if len(models) > 1 else [])
+    metrics = read + (["change", "divergence"] if any("base" in model for model in models.values()) else [])
     study = {"study": "s", "models": models, "corpora": corpora, "metrics": metrics, "views": ["words"]}
     return reporter.run(study | {"run": dict(settings)}, work / name.replace(" ", "-"), offline=True)
 
@@ -77,23 +87,21 @@ def print_numbers(base: Mapping[str, dict[Any, float]], others: Mapping[str, Map
     """Print the largest difference of each statistic, in its minimum meaningful differences."""
     print("\n| statistic | mean size | minimum |", " | ".join(others), "|")
     print("|---|---:|---:|", "---:|" * len(others), sep="")
-    import numpy as np
-
     for name, (_, statistic) in declared().items():
         only = not base.get(name)  # numbers of two models
         first = base.get(name) or next((found[name] for found in others.values() if name in found), None)
         if first is None:
             continue
         values = np.array(list(first.values()))
-        least = least_effect(statistic, None, values)
+        least = least_effect(statistic, values)
         cells = []
         for found in others.values():
             gaps = [abs(value - (0.0 if only else first.get(at, np.nan))) for at, value in found.get(name, {}).items()]
             gaps = [gap for gap in gaps if gap == gap]
             cells.append(f"{max(gaps) / least:.3g}" if gaps and least else "–")
-        kind = "**" * statistic.main
-        print(f"| {kind}{name}{kind} | {np.abs(values).mean():.3g} | {least:.3g}{'' if statistic.smallest else ' (1 %)'} |",
-              " | ".join(cells), "|")
+        marked, source = "**" * statistic.main, "" if statistic.smallest else " (1 %)"
+        size = np.abs(values).mean()
+        print(f"| {marked}{name}{marked} | {size:.3g} | {least:.3g}{source} |", " | ".join(cells), "|")
 
 
 def print_lens(profiles: Mapping[str, Mapping[str, dict[Any, float]]]) -> None:
@@ -156,21 +164,29 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("work", type=Path)
     parser.add_argument("--texts", type=int, default=12)
+    parser.add_argument("--metrics", type=lambda text: text.split(","), default=METRICS)
+    parser.add_argument("--copies", type=lambda text: text.split(","), default=list(COPIES))
     given = parser.parse_args()
     texts = [json.loads(line)["text"] for line in itertools.islice(SHIPPED.open(encoding="utf-8"), given.texts)]
     print(given.model)
+    if given.model == "toys":
+        for role, architecture in TOYS.items():
+            trained = run(given.work, role, seeds(architecture), FLOAT32, 150)
+            print_lens({name: numbers(trained, name) for name in ("model", "seed")})
+            print_numbers(numbers(trained, "model"), {"another training seed": numbers(trained, "seed")})
+        return
     folder = Path(given.model).resolve()
-    folders = copies_of(folder, given.work)
-    print_sinks({"model": folder} | folders, texts)
+    folders = copies_of(folder, given.work, given.copies)
     models = {"model": {"path": str(folder)}}
     models |= {name: {"path": str(path), "base": "model"} for name, path in folders.items()}
-    whole = run(given.work, "copies", models, FLOAT32, given.texts)
+    whole = run(given.work, "copies", models, FLOAT32, given.texts, given.metrics)
     base = numbers(whole, "model")
     others = {name: numbers(whole, name) for name in folders}
     for name, settings in RUNS.items():
-        others[name] = numbers(run(given.work, name, {"model": models["model"]}, settings, given.texts), "model")
+        others[name] = numbers(run(given.work, name, {"model": models["model"]}, settings, given.texts, given.metrics), "model")
     print_lens({"model": base} | others)
     print_numbers(base, others)
+    print_sinks({"model": folder} | folders, texts)
 
 
 if __name__ == "__main__":
