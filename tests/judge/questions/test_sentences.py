@@ -81,6 +81,13 @@ def test_what_stands_first_in_a_text_is_one_thing():
     assert [row[0] for row in box.rows] == ["any of 2 tokens", "`the`", "`<s>`"]
 
 
+@pytest.mark.parametrize(("times", "near"), [(2.3, True), (3.9, True), (4.1, False), (80.0, False)])
+def test_sinks_that_twice_the_limit_leaves_out_are_said_to_be_near_it(times, near):
+    rows = [sink("[CLS]", 7, own=False) | {"norm_ratio": times}, sink("the", 3) | {"norm_ratio": 2.1}]
+    (box,) = answered(SINKS, "s", lambda sql: [] if "AS listed" in sql else rows).boxes
+    assert any("Near the limit of the rule" in note for note in box.notes) == near
+
+
 def test_sinks_that_are_counted_are_never_said_not_to_be_searched():
     """Every pass over a corpus searches for sinks, whichever metrics it feeds; the metric `outliers` lists them."""
     cell = {"model": "dec", "corpus": "wiki", "tokens": 6017, "texts": 60}
