@@ -400,7 +400,7 @@ def smallest_effect(numbers: Numbers, full_name: str, stated: float | None, valu
     if stated is None and statistic is not None and statistic.smallest is not None:
         note = f"differences ≤ {statistic.smallest:g} count as zero, the default for {full_name}"
     elif stated is None:
-        note = f"differences ≤ {least:.3g}, 1 % of the numbers' mean size, count as zero"
+        note = f"differences ≤ {least:.3g}, {100 * SHARE:g} % of the numbers' mean size, count as zero"
     return least, f"{note} (`at_least` changes it)" if note else ""
 
 
