@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 ROUNDING = 2.0**-10
 """Of ‖h⁰ − μ⁰‖: more than the 16 bits of two kept states can differ by, each being off by at most 2^-11."""
 
+SAME, NEAR = 0.01, 0.1
+"""Distance from the base below which states count as indistinguishable, or as changed a little (``thresholds.md``)."""
 TEXTS = 1024  # whose mean states stand in for tokens where tokenizers disagree
 FEWEST = 3  # occurrences of a type that is listed
 SURE = 3
@@ -67,7 +69,7 @@ STATISTICS = (
         trap="A changed block moves all later layers. The first layer that moves identifies the block.",
         short="distance from the base",
         bounds=(0, None),
-        smallest=0.001,
+        smallest=SAME,
         main=True,
         plainly="Distance of a token's state from the base's, relative to the base's norm.",
     ),
@@ -100,7 +102,7 @@ STATISTICS = (
         _TWIN.format(name="distance"),
         ("merchant2020finetuning",),
         interval=described("log"),
-        smallest=0.001,
+        smallest=SAME,
         trap="Another seed alone changes the states this much. Models trained from different random weights have "
         "different axes; compare linear_seed.",
     ),

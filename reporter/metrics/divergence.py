@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from reporter.forward.observed import Observed
     from reporter.forward.token_sample import Selection
 
+INDISTINGUISHABLE, SMALL = 0.001, 0.01
+"""Nats of mean divergence below which a model counts as indistinguishable from its base, or as changed a little.
+
+Measured on copies of an encoder and a decoder, as all limits of words: page ``thresholds.md`` of the documentation.
+"""
 _LOGITS = 8 * 2**20  # in float64, of each model at once
 
 _TOKENS = (
@@ -34,7 +39,7 @@ WITH_INTERVAL = 0.9
 """The highest quantile with an interval: a few texts decide those above."""
 
 _of_model = partial(Statistic, sources=("kawrakow2024perplexity",), per="model", within_role=True)
-_divergence = partial(_of_model, unit="nats", bounds=(0, None))
+_divergence = partial(_of_model, unit="nats", bounds=(0, None), smallest=INDISTINGUISHABLE)
 _RARE = (
     described("log") + " The upper end allows for 3 tokens as large as the largest that no text has (rule of three)."
 )
@@ -45,7 +50,8 @@ def _quantile(name: str, title: str, trap: str) -> Statistic:
     definition = f"{title.capitalize()} of KL(p⁰ ‖ p) over tokens. {_KL}"
     how = _SHARES * (QUANTILES[name] <= WITH_INTERVAL)
     title, charted = f"divergence from the base: {title}", name == "median"
-    return _divergence(f"kl_{name}", title, definition, interval=how, trap=trap, charted=charted)
+    least = 0.1 if name == "max" else INDISTINGUISHABLE  # the largest of 1,100 tokens is 0.015 in a bf16 copy
+    return _divergence(f"kl_{name}", title, definition, interval=how, trap=trap, charted=charted, smallest=least)
 
 
 STATISTICS = (
@@ -54,7 +60,6 @@ STATISTICS = (
         "divergence from the base",
         f"Mean over tokens of KL(p⁰ ‖ p). {_KL}",
         interval=f"{_RARE} Too narrow if rarer tokens, which the texts lack, diverge most: see its coverage.",
-        smallest=0.01,
         rarest=20.0,  # a next token that the model holds for impossible, e^-20, and the base for certain
         plainly="How much the predictions differ from the base's (0: equal).",
         trap="A few tokens dominate the mean; compare the median. With 8-bit weights its interval covered 61 to 84 %.",
@@ -70,6 +75,7 @@ STATISTICS = (
         f"Share of tokens with argmax p = argmax p⁰. {_TOKENS}",
         interval=described("logit"),
         bounds=(0, 1),
+        smallest=0.02,
         trap="Two near-equal candidates swap places under the smallest change.",
     ),
     _of_model(

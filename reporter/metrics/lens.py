@@ -199,6 +199,7 @@ def _rank(kind: str, words: str) -> Statistic:
         f"cos(h_l, w_j) > cos(h_l, w_t). t is the token itself. {words} {_WHOLE} {_RAW}",
         ("avery2023paths", "pedregosa2011scikit"),
         interval=BOOTSTRAP,
+        smallest=2.0,
         trap=f"A few large ranks dominate the mean. Only {kind} words that are a single token count.",
         plainly=f"Vocabulary entries nearer to a {kind} word's state than its own (0: none).",
         fixed=(("first", 0.0),),

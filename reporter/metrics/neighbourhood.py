@@ -152,7 +152,11 @@ _OVER_RANKS = (
 )
 _CHANCE = "Chance level: 1, exactly, if neighbours at the two layers are unrelated."
 _imbalance = partial(
-    Statistic, sources=("glielmo2022ranking", "acevedo2025quantitative"), interval=_OVER_RANKS, bounds=(0, 2)
+    Statistic,
+    sources=("glielmo2022ranking", "acevedo2025quantitative"),
+    interval=_OVER_RANKS,
+    bounds=(0, 2),
+    smallest=0.02,  # another seed of the sample makes 0.011
 )
 
 

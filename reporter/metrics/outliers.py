@@ -62,6 +62,7 @@ STATISTICS = (
         "of the d numbers μ_j. This is the three-deviations rule of the source, on mean activations instead of "
         "weights.",
         ("kovaleva2021busters",),
+        smallest=1.0,
         trap="By chance 0.27 % of the dimensions exceed three deviations. At most a ninth of the dimensions can.",
     ),
     Size(

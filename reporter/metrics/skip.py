@@ -40,6 +40,8 @@ _NO_INTERVAL = "no interval: a jackknife over texts covers 72 % in a model of 4 
 FEWEST_BLOCKS = 10
 """From so many blocks on a rank correlation over blocks has an interval."""
 _FEW_BLOCKS = f"no interval: the model has fewer than {FEWEST_BLOCKS} blocks"
+NEGLIGIBLE = 0.01
+"""A change of the loss in nats that is too small to matter: no one would keep a block for such a rise."""
 PROPOSALS = 3  # sets that angle and influence propose for each number of blocks
 
 
@@ -84,6 +86,7 @@ STATISTICS = (
         ("hinostroza2026relevance",),
         per="step",
         unit="nats",
+        smallest=NEGLIGIBLE,
         trap="Blocks that can go one at a time may not go together. Training afterwards repairs a part of the loss.",
         published="The paper takes the drop of the accuracy on tasks in place of the loss.",
     ),
@@ -94,6 +97,7 @@ STATISTICS = (
         ("hinostroza2026relevance", "hsu1984best"),
         per="step",
         unit="nats",
+        smallest=NEGLIGIBLE,
         interval="95 % CI for all blocks at once (Hsu's comparisons with the best); from 0 if it is not significant.",
         charted=False,
     ),
@@ -134,7 +138,7 @@ STATISTICS = (
         per="model",
         unit="nats",
         interval=BOOTSTRAP,
-        smallest=0.01,
+        smallest=NEGLIGIBLE,
         main=True,
         plainly="How badly the whole model predicts the sample; lower is better.",
     ),

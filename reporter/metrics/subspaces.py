@@ -36,7 +36,7 @@ _INTERVAL = described("log") + (
     " To first order, and twice as wide as needed where measured. Useless where λ_k and λ_{k+1} nearly coincide."
 )
 
-_turn = partial(Size, sources=("jiang2026layerwise",), interval=_INTERVAL, smallest=0.01, undetermined=True)
+_turn = partial(Size, sources=("jiang2026layerwise",), interval=_INTERVAL, undetermined=True)
 
 STATISTICS = (
     _turn(
@@ -47,6 +47,7 @@ STATISTICS = (
         short="Grassmann speed",
         per="step",
         unit="radians",
+        smallest=0.1,
         floor=True,
         plainly="How far the leading directions rotate from one layer to the next.",
         trap="Sinks occupy the first axis in the middle of a decoder; compare without sinks. Large without meaning "
@@ -60,6 +61,7 @@ STATISTICS = (
         "at l = L is the displacement d(0, L) by which the authors rank models.",
         short="distance from layer 0",
         unit="radians",
+        smallest=0.01,
         floor=True,
         trap="Close to the chance level (two random subspaces) it is saturated and cannot distinguish layers.",
         published=_PUBLISHED,
@@ -74,6 +76,7 @@ STATISTICS = (
         short="curvature of the path",
         per="step",
         unit="1/radian",
+        smallest=0.02,
         trap="Small steps magnify it, since it is the inverse of a radius. For the states of tokens see "
         "motion.curvature.",
         published=_PUBLISHED + " The authors store it at the middle layer, l + 1, and 0 where a side is 0.",

@@ -3,6 +3,8 @@
 from typing import Literal
 
 from reporter.core.table import CORPUS, HIGH, LOW, METRIC, TOKEN, Comparable, OfStudy, column
+from reporter.metrics.change import NEAR, SAME
+from reporter.metrics.divergence import INDISTINGUISHABLE, SMALL
 
 
 class OfLastCheckpoint(OfStudy):
@@ -89,9 +91,9 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     corpus: str = column("name of the corpus", key=True)
     view: str = column("which tokens were compared")
     verdict: str = column(
-        "'indistinguishable', 'small' or 'changed': upper end of the mean divergence below 0.001 nats, 0.01 nats, or "
-        "not (without it by `changed`, `largest_distance` below 0.01 and 0.1, and the loss); 'seed': no more than "
-        "another seed changes"
+        "'indistinguishable', 'small' or 'changed': upper end of the mean divergence below "
+        f"{INDISTINGUISHABLE:g} nats, {SMALL:g} nats, or not (without it by `changed`, `largest_distance` below "
+        f"{SAME:g} and {NEAR:g}, and the loss); 'seed': no more than another seed changes"
     )
     divergence: float | None = column("mean KL(p⁰ ‖ p) over tokens, in nats; NULL if not measured")
     divergence_low: float | None = column("lower end of its 95 % interval")

@@ -283,7 +283,7 @@ def test_metrics_lists_all_searches_for_a_word_that_is_none_and_explains_one_in_
     names = [line.partition(":")[0] for line in call("metrics", "norm").stdout.splitlines()]
     assert "motion.norm" in names and "variance.norm_of_mean" in names
     page = " ".join(call("metrics", "convergence").stdout.split())
-    assert "fixed by definition: 1 at the last layer" in page and "minimum difference: 0.01" in page
+    assert "fixed by definition: 1 at the last layer" in page and "minimum meaningful difference: 0.01" in page
     assert f"Bootstrap: {METHODS['Bootstrap']}" in page and "Jackknife: " not in page, "methods that it uses, once"
 
 

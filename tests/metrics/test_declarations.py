@@ -81,6 +81,35 @@ def call(tmp_path, monkeypatch):
     return run
 
 
+# The largest differences of copies of MiniLM and SmolLM2, as tests/oracles/thresholds.py measured them: by a bf16
+# copy, another batch, bf16 products or another seed of the sample, and by int8 or noise of 5 % in one block.
+MINIMA = [
+    ("change.distance", 0.0080, 0.033),
+    ("divergence.kl", 0.0005, 0.0022),
+    ("divergence.kl_median", 0.00005, 0.0016),
+    ("divergence.kl_max", 0.015, 0.16),
+    ("divergence.same_top", 0.010, 0.032),
+    ("information_imbalance.to_last", 0.011, None),
+    ("journey.rank_content", 0.19, None),
+    ("journey.rank_function", 1.2, 9.8),
+    ("lens.kl", 0.0082, 0.046),
+    ("lens.loss", 0.0080, 0.034),
+    ("loss.lm", 0.0001, None),
+    ("outliers.dimensions", 1.0, None),
+    ("skip.change", 0.0001, None),
+    ("subspaces.speed", 0.063, 0.187),
+    ("variance.tradeoff", 0.014, 0.037),
+]
+
+
+@pytest.mark.parametrize(("name", "harmless", "harmful"), MINIMA)
+def test_a_minimum_is_above_what_harmless_copies_do(name, harmless, harmful):
+    """A copy in bf16 is no meaningful change, and damage is one, where numbers tell them apart."""
+    metric, _, statistic = name.partition(".")
+    least = {**catalogue(), **analyses()}[metric].statistic(statistic).smallest
+    assert harmless <= least and (harmful is None or least < harmful)
+
+
 def test_a_metric_of_another_package_is_explained_and_computed(call):
     result = call("their_metrics", METRIC, "foreign")
     assert result.exit_code == 0 and "n of the tokens" in result.stdout and "Nobody 2026" in result.stdout

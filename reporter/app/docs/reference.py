@@ -12,6 +12,7 @@ from typing import Any
 import reporter
 from reporter.core import numbers
 from reporter.core.table import Column, Table
+from reporter.judge.claims import SHARE
 from reporter.judge.questions.question import markdown_cell
 from reporter.metrics._coverage import counted, texts_needed
 from reporter.metrics._intervals import METHODS
@@ -97,7 +98,9 @@ def search(word: str, metrics: Iterable[Definition]) -> list[str]:
 def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:
     """Return the facts of a number by label: definition, range, interval and so on."""
     low, high = statistic.bounds
-    smallest = "1 % of the profile's mean size" if statistic.smallest is None else f"{statistic.smallest:g}"
+    smallest = (
+        f"{100 * SHARE:g} % of the profile's mean size" if statistic.smallest is None else f"{statistic.smallest:g}"
+    )
     chance = f"{metric.name}.{statistic.name}_floor"
     if "Chance level" not in statistic.definition:
         chance += ": the value for an isotropic Gaussian of the same n and d"
@@ -110,7 +113,7 @@ def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:
         "interval": _interval(metric.name, statistic),
         "chance level": chance if statistic.floor else "none",
         "fixed by definition": _fixed(statistic.fixed),
-        "minimum difference": f"{smallest}; claims ignore differences up to this value unless they state `at_least`",
+        "minimum meaningful difference": f"{smallest}; claims ignore smaller differences unless they state `at_least`",
         "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.works),
         "caution": statistic.trap,
         "corpus size": statistic.grows,

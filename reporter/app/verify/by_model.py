@@ -280,7 +280,7 @@ def divergence(
         NoPath: a run in bf16, whose products move predictions as much as tuning may; or a model without a head.
     """
     if any(subject.moved for subject in subjects):
-        raise NoPath("bf16 products move predictions by more than a small change does; run in float32")
+        raise NoPath("bf16 products alone move predictions; run in float32")
     if not np.array_equal(reading.ids, base.ids):
         return
     shared: dict[str, Ints] = {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reporter.core.confined import quoted
 from reporter.core.errors import SHORT, ReporterError
@@ -395,16 +396,19 @@ def smallest_effect(numbers: Numbers, full_name: str, stated: float | None, valu
         values: the numbers that are compared, of any shape.
     """
     statistic, note = numbers.statistic(full_name), ""
-    least = least_effect(statistic, stated, values)
+    least = least_effect(statistic, values, stated)
     if stated is None and statistic is not None and statistic.smallest is not None:
         note = f"differences ≤ {statistic.smallest:g} count as zero, the default for {full_name}"
     elif stated is None:
-        note = f"differences ≤ {least:.3g}, 1 % of the numbers' mean size, count as zero"
+        note = f"differences ≤ {least:.3g}, {100 * SHARE:g} % of the numbers' mean size, count as zero"
     return least, f"{note} (`at_least` changes it)" if note else ""
 
 
-def least_effect(statistic: Statistic | None, stated: float | None, values: Array) -> float:
-    """Return the minimum meaningful difference: the stated one, the statistic's, or a share of the numbers' size."""
+def least_effect(statistic: Statistic | None, values: ArrayLike, stated: float | None = None) -> float:
+    """Return the minimum meaningful difference: the stated one, the statistic's, or a share of the numbers' size.
+
+    Everything that calls a difference large enough asks here; ``thresholds.md`` has the figures behind the limits.
+    """
     size = np.abs(values)
     if stated is None and statistic is not None:
         stated = statistic.smallest

@@ -11,6 +11,7 @@ from reporter.core.table import Row
 from reporter.geometry.intervals import freedom, sign_after
 from reporter.geometry.statistics import kendall
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
+from reporter.metrics.skip import NEGLIGIBLE
 from reporter.store.answers import BlockAnswer, BlockOrder
 
 _TRIED = """
@@ -35,9 +36,6 @@ FROM layer_metrics JOIN models USING (study, model, checkpoint)
 WHERE study = $study AND metric = 'skip' AND value IS NOT NULL AND baseline IS NULL AND is_last
 ORDER BY model, item, layer
 """
-
-NEGLIGIBLE = 0.01
-"""A change of the loss in nats that is too small to matter: no one would keep a block for such a rise."""
 
 
 def _block_rows(read: Read) -> Iterator[Row | Advice]:

@@ -17,13 +17,15 @@ from reporter.core.numbers import counted, estimate, interval, short, signed
 from reporter.core.places import capital, in_backticks, listed, numbers_of, place, ranges
 from reporter.core.table import Row
 from reporter.geometry.intervals import freedom, quantile, text_error
-from reporter.judge.claims import SHARE
+from reporter.judge.claims import least_effect
 from reporter.judge.numbers import PATH, Missing, declared
 from reporter.judge.points import Estimates
 from reporter.judge.profiles import Profile, Profiles
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
 from reporter.judge.questions.subjects import MATERIAL, Observation, Subject, Subjects, Test, curve, number
 from reporter.metrics.base import Statistic
+from reporter.metrics.change import NEAR, SAME
+from reporter.metrics.divergence import INDISTINGUISHABLE, SMALL
 from reporter.store.answers import ChangeAnswer, ChangedNumber
 
 # Of several token sets the words are read.
@@ -75,14 +77,6 @@ NOT_COMPARED = "no model was compared with its base: add `change` (or `all`) to 
 MOST_TOKENS = 8
 DISTANCE, LOSS = "change.distance", "loss.lm"
 SEED = f"{DISTANCE}_seed"
-INDISTINGUISHABLE, SMALL = 0.001, 0.01
-"""Nats of mean divergence below which a model counts as indistinguishable from its base, or as changed a little."""
-SAME_STATES, NEAR_STATES = 0.01, 0.1
-"""The same without a head, by the distance of states at the layer where it is largest.
-
-Measured on copies of an encoder and a decoder (``tune-against-base.md``): bf16 and fp16 copies reach 0.0006 to 0.0079,
-int8 copies 0.033 and 0.039, noise of a fifth of the weights in one block 0.12 and 0.27. On the decoder both agree.
-"""
 _OUTSIDE = {"embeddings": "embedding", "head": "head"}  # groups of weights outside of blocks, and their names
 DOMINANT = 0.05
 """Share of the mean divergence from which on the answer names that one token makes it up."""
@@ -237,11 +231,11 @@ def _verdict(most: float | None, changed: bool, largest: float, loss: Record) ->
         return "changed"
     if not changed:
         return "indistinguishable"
-    return "changed" if largest >= NEAR_STATES else "indistinguishable" if largest < SAME_STATES else "small"
+    return "changed" if largest >= NEAR else "indistinguishable" if largest < SAME else "small"
 
 
 def _least_loss() -> float:
-    return declared()[LOSS][1].smallest or 0.0
+    return least_effect(declared()[LOSS][1], [])
 
 
 def _untouched(tuned: Record, base: Record) -> str | None:
@@ -274,8 +268,8 @@ def _change_of_number(
     shared = [layer for other, layer in tuned if other == name and (name, layer) in before]
     if not shared:
         return None
-    sizes = [abs(float(side[name, layer]["value"])) for side in (tuned, before) for layer in shared]
-    smallest = SHARE * sum(sizes) / len(sizes) if statistic.smallest is None else statistic.smallest
+    sizes = [float(side[name, layer]["value"]) for side in (tuned, before) for layer in shared]
+    smallest = least_effect(statistic, sizes)
     # The table shows one of the widest of these intervals, so all are widened for their number (Bonferroni).
     texts = tuned[name, shared[0]].get("texts")
     reach = quantile(1 - 0.025 / len(shared), freedom(texts))
@@ -380,13 +374,13 @@ def _verdict_line(row: Record) -> str:
     if verdict == "seed":
         return f"Verdict: not changed significantly more than another seed changes {row['base']}."
     if verdict == "indistinguishable":
-        limit = f"mean divergence below {INDISTINGUISHABLE:g} nats" if known else _largest(SAME_STATES)
+        limit = f"mean divergence below {INDISTINGUISHABLE:g} nats" if known else _largest(SAME)
         limit = f" ({limit})" if known or row["changed"] else ""
         return f"Verdict: indistinguishable from the base on these texts{limit}."
     where = "in the predictions alone" if first is None else f"from {place(first)} on"
     limit = f" (mean divergence {'not ' * (verdict == 'changed')}below {SMALL:g} nats)" if known else ""
     if not known and verdict == "small":
-        limit = f" ({_largest(NEAR_STATES)})"
+        limit = f" ({_largest(NEAR)})"
     return f"Verdict: {'changed' if verdict == 'changed' else 'a small change'} {where}{limit}."
 
 
@@ -604,7 +598,7 @@ def _loss_finding(subject: Subject, row: Record, level: float) -> Observation | 
     error = text_error(value, low, high, subject.texts)
     if error is None:
         return None
-    least = subject.statistic.smallest or 0.0
+    least = subject.least(np.array([value]))
     gap = subject.sure(Estimates(np.array([value]), np.array([error]), np.inf))
     p = 2 * float((gap.above(least) if value > 0 else gap.below(-least))[0])
     source = Profiles(subject.study.numbers, LOSS, row["view"])

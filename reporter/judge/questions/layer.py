@@ -23,6 +23,7 @@ from reporter.core.places import capital, in_backticks, listed, place, ranges, t
 from reporter.core.table import ALL_GROUPS, VIEWS, Row
 from reporter.geometry.intervals import of_units
 from reporter.geometry.statistics import behind_best
+from reporter.judge.claims import least_effect
 from reporter.judge.questions.concepts import same_token_warning
 from reporter.judge.questions.probes import unprobed
 from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
@@ -457,7 +458,7 @@ def _next_layer(rows: Sequence[Record], take: Record) -> str:
 def _margin() -> float:
     from reporter.metrics.analysis import analyses
 
-    return analyses()["probes"].statistic("linear").smallest or 0.0
+    return least_effect(analyses()["probes"].statistic("linear"), [])
 
 
 def _ties(rows: Sequence[Record]) -> str:

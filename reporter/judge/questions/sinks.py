@@ -16,6 +16,7 @@ import numpy as np
 from reporter.core.numbers import short
 from reporter.core.places import capital, in_backticks
 from reporter.core.table import Row
+from reporter.forward.token_categories import FACTOR
 from reporter.judge.judging import NO_SINKS
 from reporter.judge.points import Array, Estimates, around, span
 from reporter.judge.profiles import Profile
@@ -35,6 +36,8 @@ MOST_ROWS = 12
 WITH = "words"
 FEW = 0.05
 """Sinks elsewhere than at the first token are counted up to this share; with more the sentence leaves them out."""
+AT_LIMIT = 2 * FACTOR
+"""Sinks whose largest norm is below so many medians are near the limit: twice the limit leaves them out."""
 NEAR = 0.9
 """A sentence is about layers with at least this share of the largest difference."""
 
@@ -99,8 +102,18 @@ def _box(rows: Sequence[Record]) -> Box:
         f"norm up to {short(first['norm_ratio'], 2)} times the median of its text{further}. The token set `no-sinks` "
         "leaves them out.",
         **table(rows[:MOST_ROWS], *_COLUMNS),
-        notes=(f"The table sink_answers has {len(rows) - MOST_ROWS} more.",) if len(rows) > MOST_ROWS else (),
+        notes=tuple(_notes(first, len(rows) - MOST_ROWS)),
     )
+
+
+def _notes(first: Record, left_out: int) -> Iterator[str]:
+    if first["norm_ratio"] < AT_LIMIT:
+        yield (
+            f"Near the limit of the rule: no norm exceeds {short(first['norm_ratio'], 2)} medians. A rule with another "
+            "limit counts more or fewer of these tokens (`sinks:` in a study)."
+        )
+    if left_out > 0:
+        yield f"The table sink_answers has {left_out} more."
 
 
 def blocks_of(row: Record) -> str:

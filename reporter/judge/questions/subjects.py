@@ -277,7 +277,7 @@ class Subject:
 
     def least(self, *values: Array) -> float:
         """Return the minimum meaningful difference, as for claims that state none."""
-        return least_effect(self.statistic, None, np.concatenate([np.ravel(array) for array in values]))
+        return least_effect(self.statistic, np.concatenate([np.ravel(array) for array in values]))
 
     def effect(self, difference: float, *values: float) -> float:
         """Return a difference as a share of the statistic's range."""

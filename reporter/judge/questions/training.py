@@ -11,6 +11,7 @@ from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import freedom, quantile, text_error
 from reporter.geometry.statistics import LEVEL, Change, half_way, holm, passage, rests, turn
+from reporter.judge.claims import least_effect
 from reporter.judge.numbers import Missing, main_statistics
 from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles
@@ -67,13 +68,14 @@ def _rows(tested: Sequence[tuple[Statistic, Series]]) -> Iterator[TrainingAnswer
     for statistic, series in tested:
         values, errors = _numbers(series, statistic)
         for kind, test in (("half-way", half_way), ("turn", turn)):
-            changes.append((series, kind, test(values, errors, statistic.smallest or 0.0)))
+            changes.append((series, kind, test(values, errors, least_effect(statistic, values))))
     adjusted = holm([1.0 if change is None else change.p for *_, change in changes])
     for p, (series, kind, change) in sorted(zip(adjusted, changes, strict=True), key=lambda item: item[0]):
         if change is not None and p <= LEVEL:
             yield _row(series, kind, change.at, change, p)
     for statistic, series in tested:
-        yield _row(series, "rest", rests(*_numbers(series, statistic), statistic.smallest or 0.0))
+        values, errors = _numbers(series, statistic)
+        yield _row(series, "rest", rests(values, errors, least_effect(statistic, values)))
 
 
 def _numbers(series: Series, statistic: Statistic) -> tuple[Floats, Floats]:

@@ -40,6 +40,14 @@ def test_of_noise_nothing_is_said():
     assert sum(of.boxes[0].says.startswith("None of 2 main statistics changes") for of in answers) >= 93
 
 
+def test_a_change_below_a_hundredth_of_a_number_without_a_declared_minimum_is_none():
+    sizes = {0.05: 0, 0.5: 1}  # of 10
+    for change, found in sizes.items():
+        rows = series("intrinsic_dimension", "twonn", [10, 10, 10, *[10 + change] * 3])
+        table = answer([row | {"half": 0.001} for row in rows]).tables["training_answers"]
+        assert sum(row["kind"] == "half-way" for row in table) == found
+
+
 def test_the_first_view_alone_and_numbers_with_intervals_alone():
     rows = [0.1, 0.1, 0.1, 0.8, 0.8, 0.8]
     left_out = [series("motion", "step_cosine", rows, sure=False), series("anisotropy", "not_main", rows)]

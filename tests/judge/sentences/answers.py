@@ -44,9 +44,9 @@ def depth(exit=(0.83, 0.81, 0.85), near=(24, 24, 25), turn=None):
     return shown(DEPTH, depth_answers=rows if exit else [])
 
 
-def sinks(rows=1, token="the", types=1, dimension=7):
+def sinks(rows=1, token="the", types=1, dimension=7, ratio=20.0):
     first = {"token": token, "types": types, "dimension": dimension, "texts": 23, "measured": 40, "count": 46}
-    first |= {"position_first": 0, "position_last": 0, "layer_first": 2, "layer_last": 9, "norm_ratio": 20.0}
+    first |= {"position_first": 0, "position_last": 0, "layer_first": 2, "layer_last": 9, "norm_ratio": ratio}
     return shown(SINKS, sink_answers=[OF | first | {"number": number} for number in range(1, rows + 1)])
 
 
@@ -141,6 +141,8 @@ CASES = {
         ("; 1 other token is a sink as well.", {"rows": 2}, "; 2 other tokens are sinks as well.", {"rows": 3}),
         ("as well", {"rows": 2}, "times the median of its text. The", {"rows": 1}),
         ("The table sink_answers has 1 more.", {"rows": 13}, "", {"rows": 12}),
+        (("Near the limit of the rule: no norm exceeds 3.9 medians.", "another limit counts more or fewer"),
+         {"ratio": 3.9}, "", {"ratio": 4.1}),
     ],
     "training": [
         (("None of 1 main statistics changes significantly,", "Numbers are means over layers at 6 checkpoints."),
