@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NEAR = 1.0
 """Divergence in nats below which a layer counts as near the output: it multiplies the perplexity by less than e."""
 
-_lens = partial(Size, unit="nats", interval=BOOTSTRAP, smallest=0.01, within_role=True)
+_lens = partial(Size, unit="nats", interval=BOOTSTRAP, smallest=0.02, within_role=True)
 _agreement = partial(Share, sources=("hu2025effective",), interval=BOOTSTRAP, fixed=(("last", 1.0),), within_role=True)
 
 LENS = (
@@ -152,6 +152,7 @@ LOSS = (
         "reads each text once, with 15 % of its tokens masked at once, and predicts the masked tokens.",
         ("salazar2020masked",),
         per="model",
+        smallest=0.01,
         plainly="How badly the model predicts tokens; lower is better.",
         trap="Losses with different tokenizers are not comparable, and an encoder's loss is never comparable with a "
         "decoder's.",

@@ -102,7 +102,7 @@ STATISTICS = (
         "types taken as independent. The interval is about other types in the same texts. It is 1.2 to 1.5 times as "
         "wide as other texts would need.",
         bounds=(-1, 1),
-        smallest=0.02,
+        smallest=0.03,
         trap="Rare types have too low a variance and too long a mean. This bias explains part of a negative "
         "correlation.",
         grows=per_doubling("Falls by 0.06 to 0.18", "0.7 to 1.8", MORE_TYPES),
