@@ -220,7 +220,6 @@ _REASONS = {
     "with more words than `max_words`": ("max_words", "raise `max_words`"),
     "with other labels": ("only", "change `only`"),
 }
-_BINARY = 0.1  # share of zero bytes in a file that is not text
 MOST_COUNTED = 100_000  # texts beyond `limit`
 FORMAT = 2  # counts up whenever the same source would be read or filtered into other texts
 
@@ -388,19 +387,13 @@ def unfit(spec: CorpusPart, origin: Origin, fewest: int) -> Iterator[Complaint]:
     # The corpus of each label has the limit, so that all texts of this one are read.
     chosen = _Filter(spec.model_copy(update={"limit": None}) if by else spec, labels)
     seen: set[str] = set()
-    zeros = characters = 0
     for number, record in enumerate(_records(origin), 1):
         text = (record.text or "").strip()
-        zeros, characters = zeros + text.count("\0"), characters + len(text)
         chosen.keeps(record, len(text.split()))
         if is_chat and text:
             seen.update(turn["role"] for turn in json.loads(text))
         if chosen.is_full or (number >= fewest and chosen.is_certain and roles.keys() <= seen):
             break
-    if zeros > _BINARY * characters:
-        message = f"{origin.location} is a binary file with zero bytes, or UTF-16; name a text file, or convert it with"
-        yield Complaint(f"{message}: iconv -f UTF-16LE -t UTF-8")
-        return
     yield from chosen.complaints(origin.location)
     for name, place in roles.items():
         if name not in seen:

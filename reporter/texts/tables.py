@@ -8,6 +8,7 @@ import csv
 import json
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -107,6 +108,11 @@ def require_column(column: str | None, columns: Sequence[str], where: str, key: 
     return column
 
 
+def column_name(name: str) -> str:
+    """Return the name of a column without white space and byte order marks around it."""
+    return name.strip().strip("\ufeff").strip()
+
+
 def listed(names: Sequence[str], most: int = 20) -> str:
     """Return the first names of a list, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -140,9 +146,17 @@ class _Numeral(str):
     """A number of a JSON file as it is written there."""
 
 
+class _Several(list[Any]):
+    """The values of a JSON object that have one name."""
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
 def _text(value: Any, column: str, where: str) -> str | None:
-    if value is None or (isinstance(value, str) and not isinstance(value, _Numeral)):
-        return value
+    if _is_missing(value) or (isinstance(value, str) and not isinstance(value, _Numeral)):
+        return value if isinstance(value, str) else None
     raise ReporterError(
         f"{where}: the value of '{column}' must be text, got {_shown(value)}; name another `column`, or quote it"
     )
@@ -160,13 +174,15 @@ def mark_of(value: Any, what: str) -> str | None:
     """
     if isinstance(value, list | dict | bytes):
         raise ReporterError(f"{what} must be one value, got {_shown(value)}; name another column")
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if _is_missing(value):
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text.strip() or None
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, _Several):
+        return "several values of this name"
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "a mapping"
     return str(value) if isinstance(value, _Numeral) else json.dumps(value, default=str)[:40]
@@ -189,17 +205,34 @@ def _separated_rows(path: Path, check: _Check, tabs: bool) -> Iterator[_Row]:
     delimiter = "\t" if tabs else next((d for d in _DELIMITERS if d in unquoted), ",")
     quotes = delimiter != "\t" or _has_quotes(path)
     remedy = f"put values that contain {delimiter!r} or a line break in double quotes" if quotes else "remove the tab"
+    pending: list[str] = []  # the lines of a row
+
+    def noted() -> Iterator[str]:
+        for line in chain([first], text):
+            pending.append(line)
+            yield line
+
     rows = csv.reader(
-        chain([first], text),
+        noted(),
         delimiter=delimiter,
         strict=True,
         skipinitialspace=delimiter != "\t",
         quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE,
     )
     try:
-        header = [name.strip() for name in next(rows)]
+        header = [column_name(name) for name in next(rows)]
         check(header)
+        joined, needs_quotes = "", len(header) == 1
+        pending.clear()
         for row in rows:
+            if not needs_quotes and row:
+                # Without quotes, each line would be a row; then nothing tells whether they enclose values.
+                needs_quotes = any(line.count(delimiter) != len(header) - 1 for line in pending)
+                if len(pending) > 1 and not joined:
+                    joined = f"{path}:{rows.line_num - len(pending) + 1}"
+            pending.clear()
+            if len(row) == len(header) > 1 and header == [column_name(name) for name in row]:
+                raise ReporterError(f"{path}:{rows.line_num}: this row repeats the names of the columns; remove it")
             if len(row) == len(header):
                 yield f"{path}:{rows.line_num}", {name: cell or None for name, cell in zip(header, row, strict=True)}
             elif row:
@@ -207,6 +240,11 @@ def _separated_rows(path: Path, check: _Check, tabs: bool) -> Iterator[_Row]:
                     f"{path}:{rows.line_num}: this row has {len(row)} columns, but the first row has {len(header)}; "
                     f"{remedy}"
                 )
+        if joined and not needs_quotes:
+            raise ReporterError(
+                f"{joined}: quotes join this line and the next ones, but each has {len(header)} columns without them. "
+                "If quotes are characters of this file, double and enclose them; otherwise save it as JSON lines"
+            )
     except csv.Error as error:
         raise ReporterError(f"{path}:{rows.line_num}: invalid CSV row ({error}); check the quotes") from error
 
@@ -261,7 +299,19 @@ def _constant(name: str) -> float:
     return float(name.replace("Infinity", "inf"))
 
 
-_DECODER = json.JSONDecoder(parse_float=_Numeral, parse_int=_Numeral, parse_constant=_constant)
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; what has the name of something else in it is ``_Several``."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        for name, count in Counter(name for name, _ in pairs).items():
+            if count > 1:
+                values[name] = _Several(value for other, value in pairs if other == name)
+    return values
+
+
+_DECODER = json.JSONDecoder(
+    parse_float=_Numeral, parse_int=_Numeral, parse_constant=_constant, object_pairs_hook=_object
+)
 _SPACE = " \t\n\r"
 _PIECE = 2**20  # characters
 
@@ -272,7 +322,7 @@ def _object_rows(objects: Iterator[tuple[str, Any]], check: _Check, column: str 
     for where, row in objects:
         if not isinstance(row, dict):
             raise ReporterError(f'{where}: expected a JSON object such as {{"text": "…"}}, got {_shown(row)}')
-        values = {name.strip(): value for name, value in row.items()}
+        values = _object([(column_name(name), value) for name, value in row.items()])
         if column is None:
             check(list(values))
         columns.update(dict.fromkeys(values))
@@ -391,7 +441,7 @@ def _parquet_names(connection: Any, pattern: str) -> list[str]:
     rows = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [pattern]).fetchall()
     names, inside = list[str](), 0  # the elements of all columns, each before what it holds; the first is the whole
     for name, children in rows[1:]:
-        names += [] if inside else [name.strip()]
+        names += [] if inside else [column_name(name)]
         inside += (children or 0) - (1 if inside else 0)
     return names
 
@@ -441,15 +491,14 @@ def _copy(
                 raise ReporterError(f"{path} has no table '{table}'. Tables: {listed(tables)}")
             source = f"data.main.{identifier(table or tables[0])}"
             described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-            types = {name.strip(): (name, kind) for name, kind, *_ in described}
-            check(list(types))
+            check([column_name(name) for name, *_ in described])
+            types = {column_name(name): (name, kind) for name, kind, *_ in described}
             terms = {
                 name: _term(types[name], path, name, key) for key, name in {"column": str(column), **named}.items()
             }
             listed_terms = ", ".join(f"{term} AS {identifier(name)}" for name, term in terms.items())
-            connection.execute(
-                f"COPY (SELECT {listed_terms} FROM {source} ORDER BY rowid) TO {quoted(str(copied))} (FORMAT parquet)"
-            )
+            # In the order of the rows, since there is one thread: `rowid` may be the name of a column.
+            connection.execute(f"COPY (SELECT {listed_terms} FROM {source}) TO {quoted(str(copied))} (FORMAT parquet)")
         except duckdb.Error as error:
             raise ReporterError(f"cannot read {path}: {first_line(error)}") from error
         finally:

@@ -244,7 +244,7 @@ def _read_corpus(text: str | None, label: str | None, limit: int | None) -> _Cor
     if not path.exists():
         raise UsageError(f"--text: there is no file {one_line(str(path))}{instead_of(path)}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0]).strip("-_")[:40] or "texts"
-    kind = "text" if path.is_dir() else kind_of(path)
+    kind = kind_of(path)
     keys = given | _asked(label, limit)
     keys |= (
         {}
