@@ -232,8 +232,19 @@ def build_texts(
     whole_words: WholeWords | None = None,
     offline: bool = False,
     words_of: WordsOf | None = None,
+    beyond: bool = True,
 ) -> Texts:
     """Return the texts of a corpus, read, filtered and thinned, or found in the cache.
+
+    Args:
+        name: of the corpus.
+        spec: what the study says of it.
+        folder: of the study.
+        cache: where texts are kept.
+        whole_words: see ``SourceContext``.
+        offline: never use the network.
+        words_of: gives the number of words of another corpus.
+        beyond: whether texts beyond ``limit`` are counted.
 
     Raises:
         ReporterError: the source cannot be read, no text is left after the filters, or the corpus is too small for
@@ -245,7 +256,7 @@ def build_texts(
             origin = source.find(spec, SourceContext(folder, offline, whole_words))
         place = cache / "texts" / _key(spec, origin.state, source.code)
         with failing_as(f"cannot write its texts to {cache / 'texts'}", OSError):
-            texts = _opened(place, name, source.called, origin.location, lambda: _write(place, spec, origin))
+            texts = _opened(place, name, source.called, origin.location, lambda: _write(place, spec, origin, beyond))
             if (role := getattr(spec, "role", None)) is not None:
                 require_role(texts, role)
             if spec.size_of is not None:
@@ -338,7 +349,7 @@ class _Filter:
         yield Complaint(f"no text of {location} passes the filters: {reasons}; {remedy}", (key,) if key else ())
 
 
-def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
+def _write(place: Path, spec: CorpusPart, origin: Origin, beyond: bool) -> None:
     """Write the texts that pass the filters of a corpus.
 
     Raises:
@@ -361,7 +372,7 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
                 break
         for complaint in chosen.complaints(origin.location):
             raise ReporterError(complaint.message)
-        further = chosen.passing(records) if origin.is_quick else None
+        further = chosen.passing(records) if origin.is_quick and beyond else None
         writer.finish(chosen.dropped.total(), available=None if further is None else writer.texts + further)
 
 

@@ -32,6 +32,16 @@ def lines(path: Path) -> Iterator[str]:
         yield from _decode(file, path)
 
 
+def has_byte(path: Path, byte: bytes) -> bool:
+    """Return whether a byte is anywhere in a file.
+
+    Raises:
+        ReporterError: the file cannot be read.
+    """
+    with _opened(path) as file:
+        return any(byte in piece for piece in iter(lambda: file.read(2**20), b""))
+
+
 def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
     offset = 0
     for number, raw in enumerate(iter(lambda: file.readline(LONGEST_TEXT + 1), b""), 1):

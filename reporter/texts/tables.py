@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from reporter.core.confined import confined, identifier, quoted, require_plain
 from reporter.core.errors import ReporterError, first_line, suggest
 from reporter.core.files import LONGEST_TEXT, MOST_DEEP
 from reporter.texts.chat import written
-from reporter.texts.readers import characters, lines
+from reporter.texts.readers import characters, has_byte, lines
 from reporter.texts.texts import Record
 
 TableKind = Literal["csv", "tsv", "jsonl", "json", "parquet", "duckdb"]
@@ -203,7 +204,7 @@ def _separated_rows(path: Path, check: _Check, tabs: bool) -> Iterator[_Row]:
     first = next(text, "")
     unquoted = "".join(first.split('"')[::2])
     delimiter = "\t" if tabs else next((d for d in _DELIMITERS if d in unquoted), ",")
-    quotes = delimiter != "\t" or _has_quotes(path)
+    quotes = delimiter != "\t" or _has_quotes(path, path.stat().st_mtime_ns, path.stat().st_size)
     remedy = f"put values that contain {delimiter!r} or a line break in double quotes" if quotes else "remove the tab"
     pending: list[str] = []  # the lines of a row
 
@@ -249,7 +250,8 @@ def _separated_rows(path: Path, check: _Check, tabs: bool) -> Iterator[_Row]:
         raise ReporterError(f"{path}:{rows.line_num}: invalid CSV row ({error}); check the quotes") from error
 
 
-def _has_quotes(path: Path) -> bool:
+@lru_cache(maxsize=16)
+def _has_quotes(path: Path, *state: int) -> bool:
     """Return whether quotes in a TSV file enclose values, or are characters of them, as in tweets and STS.
 
     Where each line has the cells of the first one, quotes enclose values if a program that quotes could have written
@@ -257,9 +259,15 @@ def _has_quotes(path: Path) -> bool:
     just those with a quote or a comma, as spreadsheets do. Otherwise some value holds a tab or the end of a line, for
     which it must be in quotes.
 
+    Args:
+        path: the file, which is read to its end.
+        state: what changes with the file.
+
     Raises:
         ReporterError: both are possible, in a table of one column.
     """
+    if not has_byte(path, b'"'):
+        return True
     width, stray, doubled, in_header = 0, 0, False, False
     enclosed, bare = set[int](), set[int]()  # columns with values in quotes without need, and without quotes
     enclosed_plain = bare_comma = False
@@ -406,11 +414,14 @@ def _next_value(path: Path, text: str, start: int, line: int, pieces: Iterator[s
 # Parquet and DuckDB.
 
 _AT_ONCE = 1024  # rows
+_FIRST_ROWS = 20_000  # that are copied from a database before the others
 _MEMORY = "2GB"  # a few kilobytes of Parquet can stand for any number of them
 _NESTED = ("STRUCT", "MAP", "UNION", "BLOB", "JSON")
 
 
-def _parquet_rows(path: Path, check: _Check, column: str | None, named: Mapping[str, str]) -> Iterator[_Row]:
+def _parquet_rows(
+    path: Path, check: _Check, column: str | None, named: Mapping[str, str], before: int = 0
+) -> Iterator[_Row]:
     import duckdb
 
     # One thread and rows in order: the same texts every time, in buffers of a few dozen MB.
@@ -428,7 +439,7 @@ def _parquet_rows(path: Path, check: _Check, column: str | None, named: Mapping[
             terms = [_term(types[name], path, name, key) for key, name in wanted.items()]
             connection.execute(f"SELECT {', '.join(terms)} FROM {source}")
             rows = chain.from_iterable(iter(lambda: connection.fetchmany(_AT_ONCE), []))
-            for number, row in enumerate(rows, 1):
+            for number, row in enumerate(rows, before + 1):
                 yield f"{path}: row {number}", dict(zip(wanted.values(), row, strict=True))
         except duckdb.Error as error:
             message = first_line(error)
@@ -462,20 +473,25 @@ def _term(typed: tuple[str, str], path: Path, name: str, key: str) -> str:
 def _duckdb_rows(
     path: Path, check: _Check, column: str | None, named: Mapping[str, str], table: str | None
 ) -> Iterator[_Row]:
-    """Yield the rows of a table in a database.
+    """Yield the rows of a table in a database, the first ones without a look at the others.
 
     A file that was made to crash DuckDB ends the process that copies the columns, and not this one.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        copied = Path(folder, "table.parquet")
-        what = Limit(f"reading {path}", "the file is damaged, or too large", 600, 4 * 2**30)
-        in_child(lambda: _copy(path, copied, table, check, column, named), what)
-        for where, row in _parquet_rows(copied, lambda columns: None, column, named):
-            yield where.replace(str(copied), str(path)), row
+    what = Limit(f"reading {path}", "the file is damaged, or too large", 600, 4 * 2**30)
+    count = 0
+    for part, before in ((f"LIMIT {_FIRST_ROWS}", 0), (f"OFFSET {_FIRST_ROWS}", _FIRST_ROWS)):
+        if count < before:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            copied = Path(folder, "table.parquet")
+            in_child(partial(_copy, path, copied, table, check, column, named, part), what)
+            for where, row in _parquet_rows(copied, lambda columns: None, column, named, before):
+                yield where.replace(str(copied), str(path)), row
+                count += 1
 
 
 def _copy(
-    path: Path, copied: Path, table: str | None, check: _Check, column: str | None, named: Mapping[str, str]
+    path: Path, copied: Path, table: str | None, check: _Check, column: str | None, named: Mapping[str, str], part: str
 ) -> None:
     import duckdb
 
@@ -498,7 +514,8 @@ def _copy(
             }
             listed_terms = ", ".join(f"{term} AS {identifier(name)}" for name, term in terms.items())
             # In the order of the rows, since there is one thread: `rowid` may be the name of a column.
-            connection.execute(f"COPY (SELECT {listed_terms} FROM {source}) TO {quoted(str(copied))} (FORMAT parquet)")
+            rows = f"SELECT {listed_terms} FROM {source} {part}"
+            connection.execute(f"COPY ({rows}) TO {quoted(str(copied))} (FORMAT parquet)")
         except duckdb.Error as error:
             raise ReporterError(f"cannot read {path}: {first_line(error)}") from error
         finally:
