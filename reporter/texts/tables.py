@@ -39,6 +39,8 @@ TABLES: dict[str, TableKind] = {
 
 Marks = Mapping[str, str | None]
 """The columns with labels and clusters, by key of the study; None where a study names none."""
+_Named = Mapping[str, str] | None
+"""The columns to read besides the texts, by key; None for all that hold one value in each row."""
 _Row = tuple[str, Mapping[str, Any]]  # where it is, for messages, and its values by column
 _Check = Callable[[Sequence[str]], None]  # given the columns of a table, raises if one of the study's is missing
 
@@ -74,8 +76,48 @@ def read_table(
         )
 
 
+def read_marks(
+    path: Path, kind: TableKind, column: str, most: int, table: str | None = None
+) -> tuple[int, dict[str, Counter[str]]]:
+    """Return how many of the first rows have a text, and how often each other column has each label in them.
+
+    Columns of lists and mappings, and those of one name, are left out.
+
+    Args:
+        path: the table.
+        kind: its format.
+        column: the column of the texts.
+        most: rows with a text that are read.
+        table: see ``read_table``.
+
+    Raises:
+        ReporterError: the file cannot be read, or has no such column.
+    """
+    columns = Counter[str]()
+
+    def check(names: Sequence[str]) -> None:
+        columns.update(names)
+        require_column(column, names, str(path))
+
+    texts, marks, unfit = 0, dict[str, Counter[str]](), {column}
+    for where, row in _rows(path, kind, check, column, None, table):
+        if not (_text(row.get(column), column, where) or "").strip():
+            continue
+        texts += 1
+        for name in row.keys() - unfit:
+            try:
+                mark = mark_of(row[name], name)
+            except ReporterError:
+                unfit.add(name)
+            else:
+                marks.setdefault(name, Counter()).update([] if mark is None else [mark])
+        if texts == most:
+            break
+    return texts, {name: of_name for name, of_name in marks.items() if name not in unfit and columns[name] < 2}
+
+
 def _rows(
-    path: Path, kind: TableKind, check: _Check, column: str | None, named: Mapping[str, str], table: str | None
+    path: Path, kind: TableKind, check: _Check, column: str | None, named: _Named, table: str | None
 ) -> Iterator[_Row]:
     if kind == "parquet":
         return _parquet_rows(path, check, column, named)
@@ -118,29 +160,6 @@ def listed(names: Sequence[str], most: int = 20) -> str:
     """Return the first names of a list, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more or "none"
-
-
-class _Enough(Exception):
-    """The columns of a table are known."""
-
-
-def columns_of(path: Path, kind: TableKind) -> list[str]:
-    """Return the columns of a table; of JSON, the keys of the first object; of a database, none.
-
-    Raises:
-        ReporterError: the file cannot be read.
-    """
-    names: list[str] = []
-
-    def check(columns: Sequence[str]) -> None:
-        names.extend(columns)
-        raise _Enough
-
-    if kind != "duckdb":
-        with suppress(_Enough):
-            for _ in _rows(path, kind, check, None, {}, None):
-                pass
-    return names
 
 
 class _Numeral(str):
@@ -419,9 +438,7 @@ _MEMORY = "2GB"  # a few kilobytes of Parquet can stand for any number of them
 _NESTED = ("STRUCT", "MAP", "UNION", "BLOB", "JSON")
 
 
-def _parquet_rows(
-    path: Path, check: _Check, column: str | None, named: Mapping[str, str], before: int = 0
-) -> Iterator[_Row]:
+def _parquet_rows(path: Path, check: _Check, column: str | None, named: _Named, before: int = 0) -> Iterator[_Row]:
     import duckdb
 
     # One thread and rows in order: the same texts every time, in buffers of a few dozen MB.
@@ -435,7 +452,7 @@ def _parquet_rows(
             check(names)
             # DuckDB renames columns that differ in case alone; their order stays.
             types = {name: (given, kind) for name, (given, kind, *_) in zip(names, described, strict=True)}
-            wanted = {"column": str(column), **named}
+            wanted = _wanted(types, column, named)
             terms = [_term(types[name], path, name, key) for key, name in wanted.items()]
             connection.execute(f"SELECT {', '.join(terms)} FROM {source}")
             rows = chain.from_iterable(iter(lambda: connection.fetchmany(_AT_ONCE), []))
@@ -457,11 +474,21 @@ def _parquet_names(connection: Any, pattern: str) -> list[str]:
     return names
 
 
+def _wanted(types: Mapping[str, tuple[str, str]], column: str | None, named: _Named) -> dict[str, str]:
+    """Return the columns to read, by key."""
+    if named is None:
+        named = {name: name for name, (_, kind) in types.items() if _is_one_value(kind)}
+    return {**named, "column": str(column)}
+
+
+def _is_one_value(kind: str) -> bool:
+    return not kind.startswith(_NESTED) and not kind.endswith("]")
+
+
 def _term(typed: tuple[str, str], path: Path, name: str, key: str) -> str:
     """Return the SQL term of a column if it holds what a text, a label or a cluster can be made of."""
     given, kind = typed
-    fits = kind.startswith(("VARCHAR", "ENUM")) if key == "column" else not kind.startswith(_NESTED)
-    if not fits or kind.endswith("]"):
+    if not _is_one_value(kind) or (key == "column" and not kind.startswith(("VARCHAR", "ENUM"))):
         what = f"column '{name}' must hold text" if key == "column" else f"{key} '{name}' must be one value"
         raise ReporterError(f"{path}: the {what}, got {kind}; name another `{key}`")
     term = identifier(given)
@@ -470,9 +497,7 @@ def _term(typed: tuple[str, str], path: Path, name: str, key: str) -> str:
     return f"CAST({term} AS VARCHAR)"
 
 
-def _duckdb_rows(
-    path: Path, check: _Check, column: str | None, named: Mapping[str, str], table: str | None
-) -> Iterator[_Row]:
+def _duckdb_rows(path: Path, check: _Check, column: str | None, named: _Named, table: str | None) -> Iterator[_Row]:
     """Yield the rows of a table in a database, the first ones without a look at the others.
 
     A file that was made to crash DuckDB ends the process that copies the columns, and not this one.
@@ -491,7 +516,7 @@ def _duckdb_rows(
 
 
 def _copy(
-    path: Path, copied: Path, table: str | None, check: _Check, column: str | None, named: Mapping[str, str], part: str
+    path: Path, copied: Path, table: str | None, check: _Check, column: str | None, named: _Named, part: str
 ) -> None:
     import duckdb
 
@@ -509,9 +534,7 @@ def _copy(
             described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
             check([column_name(name) for name, *_ in described])
             types = {column_name(name): (name, kind) for name, kind, *_ in described}
-            terms = {
-                name: _term(types[name], path, name, key) for key, name in {"column": str(column), **named}.items()
-            }
+            terms = {name: _term(types[name], path, name, key) for key, name in _wanted(types, column, named).items()}
             listed_terms = ", ".join(f"{term} AS {identifier(name)}" for name, term in terms.items())
             # In the order of the rows, since there is one thread: `rowid` may be the name of a column.
             rows = f"SELECT {listed_terms} FROM {source} {part}"
