@@ -302,7 +302,7 @@ def partners(item: WrittenPartners | TextHalves, context: Context) -> Iterator[R
         pairs, max_tokens = halved(item, corpus, context), corpus.max_tokens
         if len(pairs) < FEWEST:
             for place in context.layout.places:
-                yield from undefined(STATISTICS, place, 0, _few_halves(len(pairs), item.halves))
+                yield from undefined(STATISTICS[1:], place, 0, _few_halves(len(pairs), item.halves))
             return
         texts, others, scores = [first for first, _ in pairs], [second for _, second in pairs], [None] * len(pairs)
     else:

@@ -182,3 +182,4 @@ def test_of_a_cluster_one_text_is_halved_and_too_few_texts_are_a_reason(of_famil
     values, tables = computed("partners", TextHalves(halves="few"), context)
     (reason,) = {value.reason for value in values.values()}
     assert reason.startswith("only 19 different texts of corpus 'few' can be halved, and 20 are needed") and not tables
+    assert "spearman" not in str(list(values))  # halves have no scores
