@@ -29,7 +29,7 @@ from reporter.spec.problems import Location
 from reporter.texts.chat import no_role, require_role
 from reporter.texts.sources import Origin, SourceContext, WholeWords, source_of
 from reporter.texts.tables import listed
-from reporter.texts.texts import BLOB, CLUSTERS, LABELS, META, OFFSETS, Record, Texts, open_texts
+from reporter.texts.texts import BLOB, CLUSTERS, LABELS, META, OFFSETS, Record, Texts, encoded, open_texts
 
 # Writes a folder of texts one text at a time: memory holds one text, and twelve bytes of each that was written.
 #
@@ -74,14 +74,7 @@ class TextsWriter:
         Raises:
             ReporterError: the text is not valid Unicode, or there are more labels than classes can be.
         """
-        try:
-            data = text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            half = f"U+{ord(text[error.start]):04X}"
-            raise ReporterError(
-                f"text {self.texts + 1} of the kept texts has half of a character ({half}, a lone surrogate) at "
-                f"position {error.start}; correct it in the source"
-            ) from error
+        data = encoded(text, f"text {self.texts + 1} of the kept texts")
         self._blob.write(data)
         self._offsets.append(self._offsets[-1] + len(data))
         _update(self._text_digest, data)

@@ -22,7 +22,7 @@ from reporter.core.errors import ReporterError, first_line, suggest
 from reporter.core.files import LONGEST_TEXT, MOST_DEEP
 from reporter.texts.chat import written
 from reporter.texts.readers import characters, has_byte, lines
-from reporter.texts.texts import Record
+from reporter.texts.texts import Record, encoded
 
 TableKind = Literal["csv", "tsv", "jsonl", "json", "parquet", "duckdb"]
 
@@ -175,8 +175,11 @@ def _is_missing(value: Any) -> bool:
 
 
 def _text(value: Any, column: str, where: str) -> str | None:
-    if _is_missing(value) or (isinstance(value, str) and not isinstance(value, _Numeral)):
-        return value if isinstance(value, str) else None
+    if _is_missing(value):
+        return None
+    if isinstance(value, str) and not isinstance(value, _Numeral):
+        encoded(value, f"{where}: the value of '{column}'")
+        return value
     raise ReporterError(
         f"{where}: the value of '{column}' must be text, got {_shown(value)}; name another `column`, or quote it"
     )
@@ -190,13 +193,14 @@ def mark_of(value: Any, what: str) -> str | None:
         what: where and what it is, for messages.
 
     Raises:
-        ReporterError: it is a list or a mapping.
+        ReporterError: it is a list or a mapping, or not valid Unicode.
     """
     if isinstance(value, list | dict | bytes):
         raise ReporterError(f"{what} must be one value, got {_shown(value)}; name another column")
     if _is_missing(value):
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
+    encoded(text, what)
     return text.strip() or None
 
 
