@@ -130,6 +130,7 @@ def main() -> None:
     Python collects all objects of torch and transformers as it ends, which takes 1.0 to 1.4 s. The process ends without
     that, once the functions that libraries registered for its end have run.
     """
+    _use_utf8()
     _open_closed_streams()
     let_waiting_threads_sleep()  # before torch is loaded
     signal.signal(signal.SIGTERM, _terminate)
@@ -157,6 +158,13 @@ def main() -> None:
     with suppress(OSError):
         sys.stderr.flush()
     os._exit(code if isinstance(code, int) else 0)
+
+
+def _use_utf8() -> None:
+    """Start again where the locale has another encoding: names of files and values are UTF-8 on every machine."""
+    if sys.getfilesystemencoding() != "utf-8":
+        command = [sys.executable, "-X", "utf8", *sys.orig_argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, "PYTHONUTF8": "1"})
 
 
 def _open_closed_streams() -> None:

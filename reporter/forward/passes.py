@@ -225,14 +225,17 @@ MOST_REPEATED = 0.05
 
 
 def repeats_warning(counts: Counts, texts: Texts) -> str:
-    """Return a warning that many texts are the same to the model; usually empty."""
-    repeated = counts.texts - counts.distinct_texts
-    if texts.clusters is not None or repeated <= MOST_REPEATED * counts.texts:
+    """Return a warning that many texts or clusters are the same to the model; usually empty."""
+    if texts.clusters is None:
+        units, what = counts.texts, "texts"
+        consequence = "are the same as another text to the model; intervals count each text once"
+    else:
+        units, what = texts.units, "clusters"
+        consequence = "only repeat texts of other clusters, as the model reads them; intervals leave them out"
+    repeated = units - counts.distinct_texts
+    if repeated <= MOST_REPEATED * units:
         return ""
-    return (
-        f"{repeated:,} of {counts.texts:,} texts of corpus '{texts.name}' are the same as another text to the model; "
-        "intervals count each text once"
-    )
+    return f"{repeated:,} of {units:,} {what} of corpus '{texts.name}' {consequence}"
 
 
 # Ranges of a pass, fed one after another.

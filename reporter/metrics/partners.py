@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from reporter.charts import SENTENCES, Chapter, Chart, choices
 from reporter.core.errors import ReporterError
@@ -27,7 +28,7 @@ from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
 from reporter.metrics.base import Statistic, Value, undefined, with_floor
 from reporter.metrics.probes import accuracies
 from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsPath, Name, Part, Text, one_of
+from reporter.spec.part import AsPath, Name, Part, Text, one_of, wrong
 
 if TYPE_CHECKING:
     from reporter.models.places import Place
@@ -71,6 +72,12 @@ class PartnersFile(Part):
     sample: int = Field(500, ge=FEWEST, le=5000, description="Maximum number of pairs, spread evenly over the table.")
     models: ModelNames = ALL_MODELS
 
+    @model_validator(mode="after")
+    def _sides_differ(self) -> PartnersFile:
+        if self.partner == self.column:
+            raise wrong("is the column of the texts; name the column of their partners", "partner")
+        return self
+
 
 class TextHalves(Part):
     """Texts whose first half is to find their second half among all: no labels are needed."""
@@ -99,6 +106,10 @@ class WrittenPartners(Part):
 _NUMBER = re.compile(r"[-+]?\d*\.?\d+(e[-+]?\d\d?)?", re.IGNORECASE)
 
 
+def _is_number(text: str) -> bool:
+    return bool(_NUMBER.fullmatch(text)) and math.isfinite(float(text))
+
+
 def _resolve(spec: PartnersFile | TextHalves, folder: Path) -> WrittenPartners | TextHalves:
     if isinstance(spec, TextHalves):
         return spec
@@ -122,7 +133,7 @@ def _resolve(spec: PartnersFile | TextHalves, folder: Path) -> WrittenPartners |
         )
         faults = {
             "lacks a text": not text or not partner,
-            f"has the score '{score}', which is no number": not _NUMBER.fullmatch(score),
+            f"has the score '{score:.40}', which is no number": not _is_number(score),
             f"repeats a text of pair {earlier}": earlier < number,
         }
         for problem in (fault for fault, holds in faults.items() if holds):
@@ -149,11 +160,11 @@ def halves_of(text: str) -> tuple[str, str] | None:
     return text[:cut].strip(), text[cut:].strip()
 
 
-def _few_halves(count: int, corpus: str) -> str:
-    return (
-        f"only {count} different texts of corpus '{corpus}' can be halved, and {FEWEST} are needed: a text needs "
-        f"{SHORTEST} characters"
-    )
+def _few_halves(count: int, of: Texts, corpus: str) -> str:
+    what = f"different texts of corpus '{corpus}'"
+    if of.clusters is not None:
+        what = f"clusters of corpus '{corpus}' have a text that"
+    return f"only {count} {what} can be halved, and {FEWEST} are needed: a text needs {SHORTEST} characters"
 
 
 def _unfit(item: Any, texts: Mapping[str, Texts]) -> str:
@@ -162,7 +173,7 @@ def _unfit(item: Any, texts: Mapping[str, Texts]) -> str:
     of = texts[item.halves]
     units = range(len(of)) if of.clusters is None else of.clusters.tolist()
     count = len({unit for unit, text in zip(units, of, strict=True) if halves_of(text)})
-    return _few_halves(count, item.halves) if count < FEWEST else ""
+    return _few_halves(count, of, item.halves) if count < FEWEST else ""
 
 
 def halved(item: TextHalves, corpus: Corpus, context: Context) -> list[tuple[str, str]]:
@@ -302,7 +313,7 @@ def partners(item: WrittenPartners | TextHalves, context: Context) -> Iterator[R
         pairs, max_tokens = halved(item, corpus, context), corpus.max_tokens
         if len(pairs) < FEWEST:
             for place in context.layout.places:
-                yield from undefined(STATISTICS, place, 0, _few_halves(len(pairs), item.halves))
+                yield from undefined(STATISTICS, place, 0, _few_halves(len(pairs), corpus.texts, item.halves))
             return
         texts, others, scores = [first for first, _ in pairs], [second for _, second in pairs], [None] * len(pairs)
     else:

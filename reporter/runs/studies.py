@@ -257,7 +257,7 @@ def cautions_of(file: StudyFile) -> Iterator[str]:
         for name, part in file.study.corpora.items():
             if isinstance(part, FileCorpus | InlineCorpus | SampleCorpus):
                 part = part.model_copy(update={"limit": min(part.limit or MOST_READ, MOST_READ), "size_of": None})
-                texts[name] = build_texts(name, part, file.folder, Path(cache))
+                texts[name] = build_texts(name, part, file.folder, Path(cache), beyond=False)
         yield from cautions(file.study, texts)
 
 

@@ -201,8 +201,7 @@ def pieces(columns: tuple[str, ...], chunks: Iterable[Sequence[tuple[Any, ...]]]
         names, before = _unique(columns), "[\n  "
         for rows in chunks:
             for row in rows:
-                record = dict(zip(names, map(plain, row), strict=True))
-                yield before + json.dumps(record, ensure_ascii=False, allow_nan=False)
+                yield before + _json(dict(zip(names, row, strict=True)))
                 before = ",\n  "
         yield "[]" if before == "[\n  " else "\n]"
     else:
@@ -318,6 +317,19 @@ def csv_field(value: Any) -> str:
     return '"' + text.replace('"', '""') + '"' if text == "" or _QUOTED.search(text) else text
 
 
+def _json(record: dict[str, Any]) -> str:
+    """Return a row as JSON; a decimal number keeps all its digits, which a float would lose."""
+    exact = {key for key, value in record.items() if isinstance(value, Decimal) and value.is_finite()}
+    if not exact:
+        return _dumped(plain(record))
+    fields = (f"{value:f}" if key in exact else _dumped(plain(value)) for key, value in record.items())
+    return "{" + ", ".join(f"{_dumped(key)}: {field}" for key, field in zip(record, fields, strict=True)) + "}"
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
 def _unique(columns: Iterable[str]) -> list[str]:
     names: list[str] = []
     for name in columns:
@@ -331,7 +343,7 @@ def _unique(columns: Iterable[str]) -> list[str]:
 def plain(value: Any) -> Any:
     """Returns a value that JSON knows; NaN and infinity, which it does not know, become null."""
     if isinstance(value, Decimal):
-        return float(value)
+        return plain(float(value))
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):

@@ -29,7 +29,7 @@ from reporter.spec.problems import Location
 from reporter.texts.chat import no_role, require_role
 from reporter.texts.sources import Origin, SourceContext, WholeWords, source_of
 from reporter.texts.tables import listed
-from reporter.texts.texts import BLOB, CLUSTERS, LABELS, META, OFFSETS, Record, Texts, open_texts
+from reporter.texts.texts import BLOB, CLUSTERS, LABELS, META, OFFSETS, Record, Texts, encoded, open_texts
 
 # Writes a folder of texts one text at a time: memory holds one text, and twelve bytes of each that was written.
 #
@@ -74,14 +74,7 @@ class TextsWriter:
         Raises:
             ReporterError: the text is not valid Unicode, or there are more labels than classes can be.
         """
-        try:
-            data = text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            half = f"U+{ord(text[error.start]):04X}"
-            raise ReporterError(
-                f"text {self.texts + 1} of the kept texts has half of a character ({half}, a lone surrogate) at "
-                f"position {error.start}; correct it in the source"
-            ) from error
+        data = encoded(text, f"text {self.texts + 1} of the kept texts")
         self._blob.write(data)
         self._offsets.append(self._offsets[-1] + len(data))
         _update(self._text_digest, data)
@@ -220,7 +213,6 @@ _REASONS = {
     "with more words than `max_words`": ("max_words", "raise `max_words`"),
     "with other labels": ("only", "change `only`"),
 }
-_BINARY = 0.1  # share of zero bytes in a file that is not text
 MOST_COUNTED = 100_000  # texts beyond `limit`
 FORMAT = 2  # counts up whenever the same source would be read or filtered into other texts
 
@@ -233,8 +225,19 @@ def build_texts(
     whole_words: WholeWords | None = None,
     offline: bool = False,
     words_of: WordsOf | None = None,
+    beyond: bool = True,
 ) -> Texts:
     """Return the texts of a corpus, read, filtered and thinned, or found in the cache.
+
+    Args:
+        name: of the corpus.
+        spec: what the study says of it.
+        folder: of the study.
+        cache: where texts are kept.
+        whole_words: see ``SourceContext``.
+        offline: never use the network.
+        words_of: gives the number of words of another corpus.
+        beyond: whether texts beyond ``limit`` are counted.
 
     Raises:
         ReporterError: the source cannot be read, no text is left after the filters, or the corpus is too small for
@@ -246,7 +249,7 @@ def build_texts(
             origin = source.find(spec, SourceContext(folder, offline, whole_words))
         place = cache / "texts" / _key(spec, origin.state, source.code)
         with failing_as(f"cannot write its texts to {cache / 'texts'}", OSError):
-            texts = _opened(place, name, source.called, origin.location, lambda: _write(place, spec, origin))
+            texts = _opened(place, name, source.called, origin.location, lambda: _write(place, spec, origin, beyond))
             if (role := getattr(spec, "role", None)) is not None:
                 require_role(texts, role)
             if spec.size_of is not None:
@@ -339,7 +342,7 @@ class _Filter:
         yield Complaint(f"no text of {location} passes the filters: {reasons}; {remedy}", (key,) if key else ())
 
 
-def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
+def _write(place: Path, spec: CorpusPart, origin: Origin, beyond: bool) -> None:
     """Write the texts that pass the filters of a corpus.
 
     Raises:
@@ -362,7 +365,7 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
                 break
         for complaint in chosen.complaints(origin.location):
             raise ReporterError(complaint.message)
-        further = chosen.passing(records) if origin.is_quick else None
+        further = chosen.passing(records) if origin.is_quick and beyond else None
         writer.finish(chosen.dropped.total(), available=None if further is None else writer.texts + further)
 
 
@@ -388,19 +391,13 @@ def unfit(spec: CorpusPart, origin: Origin, fewest: int) -> Iterator[Complaint]:
     # The corpus of each label has the limit, so that all texts of this one are read.
     chosen = _Filter(spec.model_copy(update={"limit": None}) if by else spec, labels)
     seen: set[str] = set()
-    zeros = characters = 0
     for number, record in enumerate(_records(origin), 1):
         text = (record.text or "").strip()
-        zeros, characters = zeros + text.count("\0"), characters + len(text)
         chosen.keeps(record, len(text.split()))
         if is_chat and text:
             seen.update(turn["role"] for turn in json.loads(text))
         if chosen.is_full or (number >= fewest and chosen.is_certain and roles.keys() <= seen):
             break
-    if zeros > _BINARY * characters:
-        message = f"{origin.location} is a binary file with zero bytes, or UTF-16; name a text file, or convert it with"
-        yield Complaint(f"{message}: iconv -f UTF-16LE -t UTF-8")
-        return
     yield from chosen.complaints(origin.location)
     for name, place in roles.items():
         if name not in seen:

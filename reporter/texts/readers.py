@@ -3,7 +3,6 @@
 import codecs
 import glob
 import gzip
-import io
 import re
 import zlib
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from reporter.texts.texts import Record
 # which are ordinary characters of a text here.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
+_BINARY = 0.1  # share of zero bytes at the beginning of a file that is not text
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -32,6 +32,16 @@ def lines(path: Path) -> Iterator[str]:
         yield from _decode(file, path)
 
 
+def has_byte(path: Path, byte: bytes) -> bool:
+    """Return whether a byte is anywhere in a file.
+
+    Raises:
+        ReporterError: the file cannot be read.
+    """
+    with _opened(path) as file:
+        return any(byte in piece for piece in iter(lambda: file.read(2**20), b""))
+
+
 def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
     offset = 0
     for number, raw in enumerate(iter(lambda: file.readline(LONGEST_TEXT + 1), b""), 1):
@@ -39,17 +49,10 @@ def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
             raise ReporterError(
                 f"{path}:{number}: this line has more than {LONGEST_TEXT:,} bytes; split it into several texts"
             )
-        if number == 1 and raw.startswith(_UTF16):
-            raise ReporterError(f"{path} is UTF-16, not UTF-8; convert it with: iconv -f UTF-16 -t UTF-8")
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            if b"\0" in raw + file.read(4096):
-                raise ReporterError(f"{path} is a binary file with zero bytes, not text; name a text file") from error
-            raise ReporterError(
-                f"{path}:{number}: byte {offset + error.start} (0x{raw[error.start]:02x}) is not UTF-8; "
-                "save the file as UTF-8 (for a file from Windows: iconv -f WINDOWS-1252 -t UTF-8)"
-            ) from error
+            raise _not_utf8(path, number, offset, error, file.read(4096)) from error
         offset += len(raw)
         if number == 1:
             line = line.removeprefix("\ufeff")
@@ -59,20 +62,49 @@ def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
             yield line
 
 
+def _not_utf8(path: Path, line: int, offset: int, error: UnicodeDecodeError, after: bytes) -> ReporterError:
+    if b"\0" in error.object + after:
+        return ReporterError(f"{path} is a binary file with zero bytes, not text; name a text file")
+    return ReporterError(
+        f"{path}:{line}: byte {offset + error.start} (0x{error.object[error.start]:02x}) is not UTF-8; "
+        "save the file as UTF-8 (for a file from Windows: iconv -f WINDOWS-1252 -t UTF-8)"
+    )
+
+
 def characters(path: Path, size: int) -> Iterator[str]:
-    """Yield the text of a file in pieces of so many characters; a byte order mark is left out.
+    """Yield the text of a file in pieces of at most so many bytes; a byte order mark is left out.
 
     Raises:
-        ReporterError: the file cannot be read, or is not UTF-8.
+        ReporterError: the file cannot be read, or is not UTF-8; with line and byte.
     """
-    with _opened(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        try:
-            while piece := text.read(size):
-                yield piece
-        except UnicodeDecodeError as error:
-            raise ReporterError(
-                f"cannot read {path}: it is not UTF-8 ({error.reason}); save the file as UTF-8"
-            ) from error
+    decoder, offset, line = codecs.getincrementaldecoder("utf-8")(), 0, 1
+    with _opened(path) as file:
+        while True:
+            raw = file.read(size)
+            begun = len(decoder.getstate()[0])  # bytes of a character whose others are in this piece
+            try:
+                piece = decoder.decode(raw, final=not raw)
+            except UnicodeDecodeError as error:
+                line += error.object[: error.start].count(b"\n")
+                raise _not_utf8(path, line, offset - begun, error, b"") from error
+            line += piece.count("\n")
+            if text := piece.removeprefix("\ufeff") if offset - begun == 0 else piece:
+                yield text
+            if not raw:
+                return
+            offset += len(raw)
+
+
+def _require_text(start: bytes, path: Path) -> None:
+    if start.startswith(_UTF16):
+        raise ReporterError(f"{path} is UTF-16, not UTF-8; convert it with: iconv -f UTF-16 -t UTF-8")
+    if start.startswith(b"\x1f\x8b"):
+        raise ReporterError(f"{path} is compressed; add .gz to its name")
+    if start.count(0) > _BINARY * len(start):
+        raise ReporterError(
+            f"{path} is a binary file with zero bytes, or UTF-16; name a text file, or convert it with: "
+            "iconv -f UTF-16LE -t UTF-8"
+        )
 
 
 @contextmanager
@@ -80,6 +112,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     with failing_as(f"cannot read {path}", OSError):
         try:
             with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+                _require_text(file.peek(4096), path)
                 yield cast("IO[bytes]", file)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ReporterError(
@@ -102,7 +135,7 @@ def find_files(path: Path, unit: Unit) -> list[Path]:
     if path.is_dir():
         if unit != "document":
             raise ReporterError(
-                f"{path} is a folder; name a file, or write `unit: document` to read each .txt file in it as one text"
+                f"{path} is a folder; name a file in it, or write `unit: document` to read each .txt file as one text"
             )
         files = sorted(file for file in path.glob("*.txt") if file.is_file())
         if not files:

@@ -8,8 +8,10 @@ import csv
 import json
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -19,8 +21,8 @@ from reporter.core.confined import confined, identifier, quoted, require_plain
 from reporter.core.errors import ReporterError, first_line, suggest
 from reporter.core.files import LONGEST_TEXT, MOST_DEEP
 from reporter.texts.chat import written
-from reporter.texts.readers import characters, lines
-from reporter.texts.texts import Record
+from reporter.texts.readers import characters, has_byte, lines
+from reporter.texts.texts import Record, encoded
 
 TableKind = Literal["csv", "tsv", "jsonl", "json", "parquet", "duckdb"]
 
@@ -37,6 +39,8 @@ TABLES: dict[str, TableKind] = {
 
 Marks = Mapping[str, str | None]
 """The columns with labels and clusters, by key of the study; None where a study names none."""
+_Named = Mapping[str, str] | None
+"""The columns to read besides the texts, by key; None for all that hold one value in each row."""
 _Row = tuple[str, Mapping[str, Any]]  # where it is, for messages, and its values by column
 _Check = Callable[[Sequence[str]], None]  # given the columns of a table, raises if one of the study's is missing
 
@@ -72,8 +76,48 @@ def read_table(
         )
 
 
+def read_marks(
+    path: Path, kind: TableKind, column: str, most: int, table: str | None = None
+) -> tuple[int, dict[str, Counter[str]]]:
+    """Return how many of the first rows have a text, and how often each other column has each label in them.
+
+    Columns of lists and mappings, and those of one name, are left out.
+
+    Args:
+        path: the table.
+        kind: its format.
+        column: the column of the texts.
+        most: rows with a text that are read.
+        table: see ``read_table``.
+
+    Raises:
+        ReporterError: the file cannot be read, or has no such column.
+    """
+    columns = Counter[str]()
+
+    def check(names: Sequence[str]) -> None:
+        columns.update(names)
+        require_column(column, names, str(path))
+
+    texts, marks, unfit = 0, dict[str, Counter[str]](), {column}
+    for where, row in _rows(path, kind, check, column, None, table):
+        if not (_text(row.get(column), column, where) or "").strip():
+            continue
+        texts += 1
+        for name in row.keys() - unfit:
+            try:
+                mark = mark_of(row[name], name)
+            except ReporterError:
+                unfit.add(name)
+            else:
+                marks.setdefault(name, Counter()).update([] if mark is None else [mark])
+        if texts == most:
+            break
+    return texts, {name: of_name for name, of_name in marks.items() if name not in unfit and columns[name] < 2}
+
+
 def _rows(
-    path: Path, kind: TableKind, check: _Check, column: str | None, named: Mapping[str, str], table: str | None
+    path: Path, kind: TableKind, check: _Check, column: str | None, named: _Named, table: str | None
 ) -> Iterator[_Row]:
     if kind == "parquet":
         return _parquet_rows(path, check, column, named)
@@ -107,41 +151,34 @@ def require_column(column: str | None, columns: Sequence[str], where: str, key: 
     return column
 
 
+def column_name(name: str) -> str:
+    """Return the name of a column without white space and byte order marks around it."""
+    return name.strip().strip("\ufeff").strip()
+
+
 def listed(names: Sequence[str], most: int = 20) -> str:
     """Return the first names of a list, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more or "none"
 
 
-class _Enough(Exception):
-    """The columns of a table are known."""
-
-
-def columns_of(path: Path, kind: TableKind) -> list[str]:
-    """Return the columns of a table; of JSON, the keys of the first object; of a database, none.
-
-    Raises:
-        ReporterError: the file cannot be read.
-    """
-    names: list[str] = []
-
-    def check(columns: Sequence[str]) -> None:
-        names.extend(columns)
-        raise _Enough
-
-    if kind != "duckdb":
-        with suppress(_Enough):
-            for _ in _rows(path, kind, check, None, {}, None):
-                pass
-    return names
-
-
 class _Numeral(str):
     """A number of a JSON file as it is written there."""
 
 
+class _Several(list[Any]):
+    """The values of a JSON object that have one name."""
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
 def _text(value: Any, column: str, where: str) -> str | None:
-    if value is None or (isinstance(value, str) and not isinstance(value, _Numeral)):
+    if _is_missing(value):
+        return None
+    if isinstance(value, str) and not isinstance(value, _Numeral):
+        encoded(value, f"{where}: the value of '{column}'")
         return value
     raise ReporterError(
         f"{where}: the value of '{column}' must be text, got {_shown(value)}; name another `column`, or quote it"
@@ -156,17 +193,20 @@ def mark_of(value: Any, what: str) -> str | None:
         what: where and what it is, for messages.
 
     Raises:
-        ReporterError: it is a list or a mapping.
+        ReporterError: it is a list or a mapping, or not valid Unicode.
     """
     if isinstance(value, list | dict | bytes):
         raise ReporterError(f"{what} must be one value, got {_shown(value)}; name another column")
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if _is_missing(value):
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
+    encoded(text, what)
     return text.strip() or None
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, _Several):
+        return "several values of this name"
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "a mapping"
     return str(value) if isinstance(value, _Numeral) else json.dumps(value, default=str)[:40]
@@ -187,19 +227,36 @@ def _separated_rows(path: Path, check: _Check, tabs: bool) -> Iterator[_Row]:
     first = next(text, "")
     unquoted = "".join(first.split('"')[::2])
     delimiter = "\t" if tabs else next((d for d in _DELIMITERS if d in unquoted), ",")
-    quotes = delimiter != "\t" or _has_quotes(path)
+    quotes = delimiter != "\t" or _has_quotes(path, path.stat().st_mtime_ns, path.stat().st_size)
     remedy = f"put values that contain {delimiter!r} or a line break in double quotes" if quotes else "remove the tab"
+    pending: list[str] = []  # the lines of a row
+
+    def noted() -> Iterator[str]:
+        for line in chain([first], text):
+            pending.append(line)
+            yield line
+
     rows = csv.reader(
-        chain([first], text),
+        noted(),
         delimiter=delimiter,
         strict=True,
         skipinitialspace=delimiter != "\t",
         quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE,
     )
     try:
-        header = [name.strip() for name in next(rows)]
+        header = [column_name(name) for name in next(rows)]
         check(header)
+        joined, needs_quotes = "", len(header) == 1
+        pending.clear()
         for row in rows:
+            if not needs_quotes and row:
+                # Without quotes, each line would be a row; then nothing tells whether they enclose values.
+                needs_quotes = any(line.count(delimiter) != len(header) - 1 for line in pending)
+                if len(pending) > 1 and not joined:
+                    joined = f"{path}:{rows.line_num - len(pending) + 1}"
+            pending.clear()
+            if len(row) == len(header) > 1 and header == [column_name(name) for name in row]:
+                raise ReporterError(f"{path}:{rows.line_num}: this row repeats the names of the columns; remove it")
             if len(row) == len(header):
                 yield f"{path}:{rows.line_num}", {name: cell or None for name, cell in zip(header, row, strict=True)}
             elif row:
@@ -207,11 +264,17 @@ def _separated_rows(path: Path, check: _Check, tabs: bool) -> Iterator[_Row]:
                     f"{path}:{rows.line_num}: this row has {len(row)} columns, but the first row has {len(header)}; "
                     f"{remedy}"
                 )
+        if joined and not needs_quotes:
+            raise ReporterError(
+                f"{joined}: quotes join this line and the next ones, but each has {len(header)} columns without them. "
+                "If quotes are characters of this file, double and enclose them; otherwise save it as JSON lines"
+            )
     except csv.Error as error:
         raise ReporterError(f"{path}:{rows.line_num}: invalid CSV row ({error}); check the quotes") from error
 
 
-def _has_quotes(path: Path) -> bool:
+@lru_cache(maxsize=16)
+def _has_quotes(path: Path, *state: int) -> bool:
     """Return whether quotes in a TSV file enclose values, or are characters of them, as in tweets and STS.
 
     Where each line has the cells of the first one, quotes enclose values if a program that quotes could have written
@@ -219,9 +282,15 @@ def _has_quotes(path: Path) -> bool:
     just those with a quote or a comma, as spreadsheets do. Otherwise some value holds a tab or the end of a line, for
     which it must be in quotes.
 
+    Args:
+        path: the file, which is read to its end.
+        state: what changes with the file.
+
     Raises:
         ReporterError: both are possible, in a table of one column.
     """
+    if not has_byte(path, b'"'):
+        return True
     width, stray, doubled, in_header = 0, 0, False, False
     enclosed, bare = set[int](), set[int]()  # columns with values in quotes without need, and without quotes
     enclosed_plain = bare_comma = False
@@ -261,7 +330,19 @@ def _constant(name: str) -> float:
     return float(name.replace("Infinity", "inf"))
 
 
-_DECODER = json.JSONDecoder(parse_float=_Numeral, parse_int=_Numeral, parse_constant=_constant)
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; what has the name of something else in it is ``_Several``."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        for name, count in Counter(name for name, _ in pairs).items():
+            if count > 1:
+                values[name] = _Several(value for other, value in pairs if other == name)
+    return values
+
+
+_DECODER = json.JSONDecoder(
+    parse_float=_Numeral, parse_int=_Numeral, parse_constant=_constant, object_pairs_hook=_object
+)
 _SPACE = " \t\n\r"
 _PIECE = 2**20  # characters
 
@@ -272,7 +353,7 @@ def _object_rows(objects: Iterator[tuple[str, Any]], check: _Check, column: str 
     for where, row in objects:
         if not isinstance(row, dict):
             raise ReporterError(f'{where}: expected a JSON object such as {{"text": "…"}}, got {_shown(row)}')
-        values = {name.strip(): value for name, value in row.items()}
+        values = _object([(column_name(name), value) for name, value in row.items()])
         if column is None:
             check(list(values))
         columns.update(dict.fromkeys(values))
@@ -356,11 +437,12 @@ def _next_value(path: Path, text: str, start: int, line: int, pieces: Iterator[s
 # Parquet and DuckDB.
 
 _AT_ONCE = 1024  # rows
+_FIRST_ROWS = 20_000  # that are copied from a database before the others
 _MEMORY = "2GB"  # a few kilobytes of Parquet can stand for any number of them
 _NESTED = ("STRUCT", "MAP", "UNION", "BLOB", "JSON")
 
 
-def _parquet_rows(path: Path, check: _Check, column: str | None, named: Mapping[str, str]) -> Iterator[_Row]:
+def _parquet_rows(path: Path, check: _Check, column: str | None, named: _Named, before: int = 0) -> Iterator[_Row]:
     import duckdb
 
     # One thread and rows in order: the same texts every time, in buffers of a few dozen MB.
@@ -374,11 +456,11 @@ def _parquet_rows(path: Path, check: _Check, column: str | None, named: Mapping[
             check(names)
             # DuckDB renames columns that differ in case alone; their order stays.
             types = {name: (given, kind) for name, (given, kind, *_) in zip(names, described, strict=True)}
-            wanted = {"column": str(column), **named}
+            wanted = _wanted(types, column, named)
             terms = [_term(types[name], path, name, key) for key, name in wanted.items()]
             connection.execute(f"SELECT {', '.join(terms)} FROM {source}")
             rows = chain.from_iterable(iter(lambda: connection.fetchmany(_AT_ONCE), []))
-            for number, row in enumerate(rows, 1):
+            for number, row in enumerate(rows, before + 1):
                 yield f"{path}: row {number}", dict(zip(wanted.values(), row, strict=True))
         except duckdb.Error as error:
             message = first_line(error)
@@ -391,16 +473,26 @@ def _parquet_names(connection: Any, pattern: str) -> list[str]:
     rows = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [pattern]).fetchall()
     names, inside = list[str](), 0  # the elements of all columns, each before what it holds; the first is the whole
     for name, children in rows[1:]:
-        names += [] if inside else [name.strip()]
+        names += [] if inside else [column_name(name)]
         inside += (children or 0) - (1 if inside else 0)
     return names
+
+
+def _wanted(types: Mapping[str, tuple[str, str]], column: str | None, named: _Named) -> dict[str, str]:
+    """Return the columns to read, by key."""
+    if named is None:
+        named = {name: name for name, (_, kind) in types.items() if _is_one_value(kind)}
+    return {**named, "column": str(column)}
+
+
+def _is_one_value(kind: str) -> bool:
+    return not kind.startswith(_NESTED) and not kind.endswith("]")
 
 
 def _term(typed: tuple[str, str], path: Path, name: str, key: str) -> str:
     """Return the SQL term of a column if it holds what a text, a label or a cluster can be made of."""
     given, kind = typed
-    fits = kind.startswith(("VARCHAR", "ENUM")) if key == "column" else not kind.startswith(_NESTED)
-    if not fits or kind.endswith("]"):
+    if not _is_one_value(kind) or (key == "column" and not kind.startswith(("VARCHAR", "ENUM"))):
         what = f"column '{name}' must hold text" if key == "column" else f"{key} '{name}' must be one value"
         raise ReporterError(f"{path}: the {what}, got {kind}; name another `{key}`")
     term = identifier(given)
@@ -409,23 +501,26 @@ def _term(typed: tuple[str, str], path: Path, name: str, key: str) -> str:
     return f"CAST({term} AS VARCHAR)"
 
 
-def _duckdb_rows(
-    path: Path, check: _Check, column: str | None, named: Mapping[str, str], table: str | None
-) -> Iterator[_Row]:
-    """Yield the rows of a table in a database.
+def _duckdb_rows(path: Path, check: _Check, column: str | None, named: _Named, table: str | None) -> Iterator[_Row]:
+    """Yield the rows of a table in a database, the first ones without a look at the others.
 
     A file that was made to crash DuckDB ends the process that copies the columns, and not this one.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        copied = Path(folder, "table.parquet")
-        what = Limit(f"reading {path}", "the file is damaged, or too large", 600, 4 * 2**30)
-        in_child(lambda: _copy(path, copied, table, check, column, named), what)
-        for where, row in _parquet_rows(copied, lambda columns: None, column, named):
-            yield where.replace(str(copied), str(path)), row
+    what = Limit(f"reading {path}", "the file is damaged, or too large", 600, 4 * 2**30)
+    count = 0
+    for part, before in ((f"LIMIT {_FIRST_ROWS}", 0), (f"OFFSET {_FIRST_ROWS}", _FIRST_ROWS)):
+        if count < before:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            copied = Path(folder, "table.parquet")
+            in_child(partial(_copy, path, copied, table, check, column, named, part), what)
+            for where, row in _parquet_rows(copied, lambda columns: None, column, named, before):
+                yield where.replace(str(copied), str(path)), row
+                count += 1
 
 
 def _copy(
-    path: Path, copied: Path, table: str | None, check: _Check, column: str | None, named: Mapping[str, str]
+    path: Path, copied: Path, table: str | None, check: _Check, column: str | None, named: _Named, part: str
 ) -> None:
     import duckdb
 
@@ -441,15 +536,13 @@ def _copy(
                 raise ReporterError(f"{path} has no table '{table}'. Tables: {listed(tables)}")
             source = f"data.main.{identifier(table or tables[0])}"
             described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-            types = {name.strip(): (name, kind) for name, kind, *_ in described}
-            check(list(types))
-            terms = {
-                name: _term(types[name], path, name, key) for key, name in {"column": str(column), **named}.items()
-            }
+            check([column_name(name) for name, *_ in described])
+            types = {column_name(name): (name, kind) for name, kind, *_ in described}
+            terms = {name: _term(types[name], path, name, key) for key, name in _wanted(types, column, named).items()}
             listed_terms = ", ".join(f"{term} AS {identifier(name)}" for name, term in terms.items())
-            connection.execute(
-                f"COPY (SELECT {listed_terms} FROM {source} ORDER BY rowid) TO {quoted(str(copied))} (FORMAT parquet)"
-            )
+            # In the order of the rows, since there is one thread: `rowid` may be the name of a column.
+            rows = f"SELECT {listed_terms} FROM {source} {part}"
+            connection.execute(f"COPY ({rows}) TO {quoted(str(copied))} (FORMAT parquet)")
         except duckdb.Error as error:
             raise ReporterError(f"cannot read {path}: {first_line(error)}") from error
         finally:

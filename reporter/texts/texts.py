@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.core.errors import ReporterError
 from reporter.core.files import found_intact, read_note
 
 # What a source of texts yields: one text as it was found, before any filter.
@@ -34,6 +35,26 @@ class Record(NamedTuple):
     text: str | None
     label: str | None = None
     cluster: str | None = None
+
+
+def encoded(text: str, what: str) -> bytes:
+    """Return a text in UTF-8.
+
+    Args:
+        text: any string.
+        what: where and what it is, for messages.
+
+    Raises:
+        ReporterError: it is not valid Unicode, as JSON may be.
+    """
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = f"U+{ord(text[error.start]):04X}"
+        raise ReporterError(
+            f"{what} has half of a character ({half}, a lone surrogate) at position {error.start}; correct it in the "
+            "source"
+        ) from error
 
 
 # Equal texts: they are one observation, however often a corpus repeats them.

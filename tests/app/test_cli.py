@@ -380,3 +380,14 @@ def test_closed_and_full_streams_end_no_work_and_change_no_exit_code(tmp_path, c
     assert (done.returncode, done.stdout + done.stderr) == (code, says)
     new = tmp_path / "new.yaml"
     assert not new.exists() or new.read_text().startswith("#"), "no stream has the number of a file"
+
+
+def test_names_and_values_are_utf8_under_every_locale(tmp_path):
+    (tmp_path / "tëxt 👩.txt").write_text("a b\nc d\n", "utf-8")
+    study = "study: s\nmodels: {m: gpt2}\ncorpora: {c: {file: tëxt 👩.txt}}\nmetrics: [anisotropy]\n"
+    (tmp_path / "stüdy.yaml").write_text(study, "utf-8")
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "reporter", "validate", "stüdy.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, env=ascii_only, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode("utf-8").startswith("stüdy.yaml: ok")

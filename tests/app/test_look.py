@@ -1,9 +1,11 @@
 """``reporter look``: the study that it writes, its cards, and what it says where a model or text is missing."""
 
+import json
 import random
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 from oracles.damages import damaged
 from oracles.families import WORDS, build_language_model
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 
 from reporter.app.cli import app
 from reporter.app.look.study import write_study
+from reporter.core.errors import UsageError
 from reporter.runs.studies import read_study
 from reporter.store import Store
 
@@ -112,6 +115,18 @@ def test_a_table_is_read_alike_however_it_is_named_and_its_evident_label_is_used
     for header, label in (("id,text,kind,group", None), ("id,text,kind,Label", "Label"), ("id,text,kind,kind2", None)):
         Path("two.csv").write_text("\n".join([header, *several]))
         assert write_study(["decoder"], text="two.csv").study.corpora["two"].label == label, header
+    with duckdb.connect("moods.duckdb") as database:
+        database.execute("CREATE TABLE t AS SELECT [1] AS nested, * FROM read_csv('moods.csv')")
+    table = duckdb.read_csv("moods.csv").fetchall()
+    objects = [dict(zip(("text", "emotion", "id"), row[:3], strict=True)) | {"nested": {}} for row in table]
+    Path("moods.jsonl").write_text("\n".join(map(json.dumps, [{"text": "the first has no label"}, *objects])))
+    for name in ("moods.duckdb", "moods.jsonl"):
+        assert write_study(["decoder"], text=name).notes == plain.notes, name
+    for text in ("{file: moods.csv, limit: many}", "{file: moods.csv, limit: 0}", "{file: moods.csv, limit: 7.5}"):
+        with pytest.raises(UsageError, match=r"limit: (expected a whole number|must be at least 1)"):
+            write_study(["decoder"], text=text)
+    with pytest.raises(UsageError, match="must be at least 1"):
+        write_study(["decoder"], text="moods.csv", limit=0)
     result = look("decoder", "--text", "moods.csv", "--limit", "36")
     assert result.exit_code == 0, result.output
     assert "36 of 120 texts of moods" in result.stdout and "label: emotion (3 classes)" in result.stderr

@@ -16,7 +16,7 @@ from reporter.core.errors import ReporterError
 from reporter.forward.inputs import RATES, Size, note_rate, rate_of, size_of, tokens_of
 from reporter.forward.measure import Counts, _check_finite
 from reporter.forward.observed import KINDS
-from reporter.forward.passes import strained_warning, unknown_warning
+from reporter.forward.passes import repeats_warning, strained_warning, unknown_warning
 from reporter.forward.type_sample import TypeCounts
 from reporter.models.checkpoint import Checkpoint
 from reporter.runs import plan as estimates
@@ -113,6 +113,16 @@ def test_the_size_of_a_mixture_has_all_experts_and_those_that_a_token_passes(fol
     save_file(experts, folder / "model-00001-of-00002.safetensors")
     save_file({"model.embed.weight": np.zeros((10, 8))}, folder / "model-00002-of-00002.safetensors")
     assert size_of(checkpoint(folder)) == Size(2, 8, 80 + 8 * 128, 80 + 2 * 128)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "distinct", "begins"),
+    [(None, 96, ""), (None, 80, "20 of 100 texts"), (50, 49, ""), (50, 10, "40 of 50 clusters of corpus 'wiki' only")],
+)
+def test_repeats_are_counted_in_texts_or_in_clusters(clusters, distinct, begins):
+    texts = SimpleNamespace(name="wiki", clusters=clusters, units=clusters)
+    warning = repeats_warning(Counts(texts=100, distinct_texts=distinct), texts)
+    assert warning.startswith(begins) and bool(warning) == bool(begins)
 
 
 def test_unknown_tokens_and_states_at_the_end_of_float16_are_a_warning_and_beyond_it_an_error():

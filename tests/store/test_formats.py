@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from decimal import Decimal
 
 import duckdb
 import pytest
@@ -135,6 +136,13 @@ def test_a_text_of_a_csv_is_no_formula_and_a_number_stays_one():
         written = write(Result(("=head",), [(value,)], 1), "csv")
         assert list(csv.reader(io.StringIO(written, newline=""))) == [["'=head"], [text]]
         assert ";" not in text or '"' in written, "a reader that separates by semicolons sees one field"
+
+
+def test_json_keeps_the_digits_of_a_decimal_number():
+    values = (Decimal("12345678901234567890.123456789"), Decimal("1.50"), Decimal("NaN"), 2**63, 'a "b"')
+    written = write(Result(("x", "x", "y", "z", "w"), [values], 1), "json")
+    (read,) = json.loads(written, parse_float=Decimal)
+    assert read == {"x": values[0], "x_1": values[1], "y": None, "z": 2**63, "w": 'a "b"'} and "1.50" in written
 
 
 def test_pages_write_the_same_csv():

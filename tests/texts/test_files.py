@@ -195,7 +195,12 @@ def test_malformed_tables_are_named_by_line(refused):
         ("t.jsonl", '{"text": "a"}\n\n["a"]\n', r"t\.jsonl:3: expected a JSON object .*, got a list"),
         ("t.jsonl", '{"text": "a"}\n{"text": 5}\n', r"t\.jsonl:2: the value of 'text' must be text, got 5"),
         ("t.jsonl", '{"text": "a", "label": [1]}\n', r"t\.jsonl:1: the label 'label' must be one value, got a list"),
-        ("t.jsonl", '{"text": "a\\ud83d", "label": 1}\n', r"text 1 .* half of a character \(U\+D83D, .* position 1"),
+        (
+            "t.jsonl",
+            '{"text": "a\\ud83d", "label": 1}\n',
+            r"t\.jsonl:1: .*'text' has half of a character \(U\+D83D, .* position 1",
+        ),
+        ("t.jsonl", '{"text": "a", "label": "\\ud83d"}\n', r"t\.jsonl:1: the label 'label' has half of a character"),
         ("t.jsonl", "\n", r"t\.jsonl has no texts; add some"),
         ("t.parquet", b"no parquet", r"cannot read .*t\.parquet: .*\S$"),
         ("t.json", b'[{"text": "a"}, {', r"cannot read .*t\.json: .*\S$"),

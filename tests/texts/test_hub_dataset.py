@@ -78,6 +78,8 @@ def test_columns_are_checked_and_what_the_package_says_is_passed_on(hub, refused
     refused(says, spec(column="txt"))
     refused(r"has no column 'lable' for `label`; did you mean 'label'\?", spec(label="lable"))
     refused("row 0: the column 'id' must hold text, got int", spec(column="id"))
+    hub.rows = Rows({"text": ["a", "b"], "tags": ["x", ["y"]]})
+    refused("'org/set', split 'test', row 1: the label 'tags' must be one value, got a list", spec(label="tags"))
     hub.rows = ValueError("Unknown split \"test\". Should be one of ['train'].")
     refused("cannot load dataset 'org/set': Unknown split \"test\".*; check `dataset`", spec())
 

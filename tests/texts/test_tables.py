@@ -225,13 +225,58 @@ def test_rows_that_cannot_be_told_apart_are_refused_by_line(refused, tmp_path):
         ("d.json", '[{"text": "a"},\n{"text": }]', r"d\.json: line 2: invalid JSON"),
         ("e.json", '[{"text": "a"} {"text": "b"}]', r"e\.json: line 1: unexpected"),
         ("f.json", '[{"text": "a"}] x', r"f\.json: line 1: unexpected 'x'"),
-        ("g.json", b'[{"text": "\xe9"}]', r"g\.json: it is not UTF-8"),
+        ("g.json", b'[{"text": "\xe9"}]', r"g\.json:1: byte 11 \(0xe9\) is not UTF-8"),
         ("h.json", '{"text": {"0": "a", "1": "b"}}', r"h\.json:1: the value of 'text' must be text, got a mapping"),
         ("i.json", "[" * 100_000, r"i\.json: line 1: "),
         ("j.duckdb", b"no database", r"cannot read .*j\.duckdb: "),
+        ("k.csv", 'text,label\n"begins,x\nends",x\nq,x\n', r"k\.csv:2: quotes join this line and the next ones"),
+        ("l.csv", "text,label\na,x\n\ufefftext, label\nb,x\n", r"l\.csv:3: this row repeats the names"),
+        (
+            "m.jsonl",
+            '{"x": 1, "x": 2, "text": "a"}\n{"text": "a", "text": "b"}',
+            r"m\.jsonl:2: .*several values of this",
+        ),
+        ("n.json", '[{"text": "a", "text ": "b"}]', r"n\.json:1: .*several values of this name"),
+        ("o.txt", "hello there".encode("utf-16-le"), r"o\.txt is a binary file with zero bytes, or UTF-16"),
+        ("p.json", '[{"text": "a"}]'.encode("utf-16"), r"p\.json is UTF-16"),
+        ("q.csv", gzip.compress(b"text\na\n"), r"q\.csv is compressed; add \.gz to its name"),
     ):
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-        refused(message, FileCorpus(file=name, column="text"))
+        refused(message, FileCorpus(file=name, column=None if name.endswith("txt") else "text"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("a.csv", '"\ufefftext",label\na,x\n', ["a"]),
+        ("b.csv", "\ufeff\ufefftext,label\na,x\n", ["a"]),
+        ("c.jsonl", '{" \ufefftext ": "a"}\n{"text": NaN}\n{"text": "b"}', ["a", "b"]),
+        ("d.csv", 'text,label\n"one, two\nthree",x\n"a, b, c",x\n', ["one, two\nthree", "a, b, c"]),
+        ("e.csv", 'text,label\n"one\n\ntwo",x\n', ["one\n\ntwo"]),
+        ("f.csv", 'text\n"one\ntwo"\ntext\n', ["one\ntwo", "text"]),
+    ],
+)  # fmt: skip
+def test_what_can_be_read_in_one_way_is_read(build, tmp_path, name, content, texts):
+    (tmp_path / name).write_text(content)
+    assert list(build(FileCorpus(file=name, column="text"))) == texts
+
+
+def test_a_database_is_read_in_the_order_of_its_rows_with_what_was_written_last(build, refused, tmp_path):
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute("CREATE TABLE t AS SELECT 'text ' || i AS text, 9 - i AS rowid FROM range(3) AS rows(i)")
+    assert list(build(FileCorpus(file="t.duckdb", column="text"))) == ["text 0", "text 1", "text 2"]
+    log = tmp_path / "t.duckdb.wal"
+    for number in (3, 4):  # as the files are while another program has not finished, or after it was killed
+        with duckdb.connect(str(tmp_path / "other.duckdb")) as database:
+            database.execute(f"ATTACH '{tmp_path}/t.duckdb' AS t; SET checkpoint_threshold = '1TB'")
+            database.execute(f"INSERT INTO t.t VALUES ('text {number}', 1)")
+            files = [(path, path.read_bytes()) for path in (log, tmp_path / "t.duckdb")]
+        for path, content in files:
+            path.write_bytes(content)
+        assert len(build(FileCorpus(file="t.duckdb", column="text"))) == number + 1
+    with duckdb.connect(str(tmp_path / "twice.duckdb")) as database:
+        database.execute("CREATE TABLE t AS SELECT 'a' AS text, 'b' AS \"text \"")
+    refused("has several columns 'text'", FileCorpus(file="twice.duckdb", column="text"))
 
 
 def test_a_table_of_a_database_is_named_where_there_are_several_and_nothing_in_it_runs(build, refused, tmp_path):

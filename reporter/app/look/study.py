@@ -3,11 +3,10 @@
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from reporter.spec.problems import SpecError
 from reporter.spec.study import StudyFile
 from reporter.spec.yaml_reader import read_yaml
 from reporter.texts.sources.stored import kind_of
-from reporter.texts.tables import TableKind, columns_of, read_table
+from reporter.texts.tables import TableKind, read_marks
 
 FOLDER = Path("look")
 TEXTS = 102
@@ -228,8 +227,7 @@ def _read_corpus(text: str | None, label: str | None, limit: int | None) -> _Cor
     if text is None:
         if label not in (None, "register"):
             raise UsageError(f"--label {one_line(str(label))}: the texts that ship have the label 'register'")
-        keys = {"sample": "english", "limit": limit or TEXTS} | ({"label": label} if label else {})
-        return _Corpus("sample", keys, _SAMPLE)
+        return _Corpus("sample", {"sample": "english", "limit": TEXTS} | _asked(label, limit), _SAMPLE)
     given: Keys = {"file": as_path(text)}
     if text.lstrip().startswith("{"):
         document = read_yaml(text)
@@ -244,7 +242,7 @@ def _read_corpus(text: str | None, label: str | None, limit: int | None) -> _Cor
     if not path.exists():
         raise UsageError(f"--text: there is no file {one_line(str(path))}{instead_of(path)}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0]).strip("-_")[:40] or "texts"
-    kind = "text" if path.is_dir() else kind_of(path)
+    kind = kind_of(path)
     keys = given | _asked(label, limit)
     keys |= (
         {}
@@ -253,7 +251,8 @@ def _read_corpus(text: str | None, label: str | None, limit: int | None) -> _Cor
         if kind == "text"
         else {"column": "text"}
     )
-    note, most = "", int(str(keys.pop("limit", None) or TEXTS))
+    note, most = "", keys.pop("limit", None)
+    most = TEXTS if most is None else most
     if kind != "text" and not {"label", "chat"} & keys.keys() and (found := _evident_label(path, kind, keys, most)):
         keys["label"], classes = found
         note = f"label: {keys['label']} ({classes} classes)"
@@ -261,24 +260,23 @@ def _read_corpus(text: str | None, label: str | None, limit: int | None) -> _Cor
 
 
 def _asked(label: str | None, limit: int | None) -> Keys:
-    return ({"label": label} if label else {}) | ({"limit": limit} if limit else {})
+    return {key: value for key, value in {"label": label, "limit": limit}.items() if value is not None}
 
 
-def _evident_label(path: Path, kind: TableKind, keys: Keys, most: int) -> tuple[str, int] | None:
+def _evident_label(path: Path, kind: TableKind, keys: Keys, most: Any) -> tuple[str, int] | None:
     """Return the one column of a table that evidently holds labels of the texts that are read, and its classes.
 
     These are few, and each has some texts. Of several such columns, one that is called a label is it.
     """
+    if not isinstance(most, int) or most < 1:
+        return None  # the study says what is wrong
     found: dict[str, int] = {}
     with suppress(ReporterError):  # which the study says with its place
-        for name in columns_of(path, kind):
-            with suppress(ReporterError):  # lists and mappings
-                records = (row for row in read_table(path, kind, keys["column"], {"label": name}) if row.text)
-                texts = [(row.text, row.label) for row in islice(records, most)]
-                sizes = Counter(label for _, label in texts if label is not None)
-                are_few = 2 <= len(sizes) <= MOST_CLASSES and min(sizes.values()) >= FEWEST_IN_CLASS
-                if name != keys["column"] and are_few and sizes.total() >= 0.9 * len(texts):
-                    found[name] = len(sizes)
+        texts, marks = read_marks(path, kind, str(keys["column"]), most, keys.get("table"))
+        for name, sizes in marks.items():
+            are_few = 2 <= len(sizes) <= MOST_CLASSES and min(sizes.values()) >= FEWEST_IN_CLASS
+            if are_few and sizes.total() >= 0.9 * texts:
+                found[name] = len(sizes)
     named = [name for name in found if name.lower() in LABELS] if len(found) > 1 else list(found)
     return (named[0], found[named[0]]) if len(named) == 1 else None
 

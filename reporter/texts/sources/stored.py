@@ -23,7 +23,9 @@ from reporter.texts.texts import Record
 
 
 def kind_of(path: Path) -> TableKind | Literal["text"]:
-    """Return how a file is read, as its name tells: as plain text, or as a kind of table."""
+    """Return how a file is read, as its name tells: as plain text, as a folder is, or as a kind of table."""
+    if path.is_dir():
+        return "text"
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     return TABLES.get(suffixes[-1] if suffixes else "", "text")
 
@@ -82,7 +84,7 @@ def file(corpus: FileCorpus, context: SourceContext) -> Origin:
     if kind != "text" and "unit" in corpus.model_fields_set:
         raise ReporterError(f"{path} is a table, where each row is one text; remove `unit` and add `column: NAME`")
     named = {"column": corpus.column, **corpus.marks}
-    if kind == "text" and any(named.values()):
+    if kind == "text" and any(named.values()) and not path.is_dir():
         key = next(key for key, name in named.items() if name)
         raise ReporterError(f"`{key}` needs a table ({', '.join(TABLES)}), but {path} is plain text; remove `{key}`")
     if corpus.chat and kind != "jsonl":
@@ -100,6 +102,8 @@ def file(corpus: FileCorpus, context: SourceContext) -> Origin:
         column = corpus.column or ("messages" if corpus.chat else None)
         return read_table(path, kind, column, corpus.marks, corpus.chat, corpus.table)
 
+    if kind == "duckdb":  # what a program wrote last may still be in a file of its own
+        files += filter(Path.is_file, [path.resolve().with_name(f"{path.resolve().name}.wal")])
     return Origin(shared(corpus.file, context.folder), digest(map(file_hash, files)), read)
 
 
@@ -224,10 +228,10 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
                     f"{where} row {start + row}: the column '{spec.column}' must hold text, got {kind}; name another "
                     "`column`"
                 )
-            where = f"{where} row {start + row}: the"
             named = {key: _name(batch[name][row], features[key]) for key, name in marked.items()}
+            place = f"{where} row {start + row}: the"
             yield Record(
-                text, **{key: mark_of(value, f"{where} {key} '{marked[key]}'") for key, value in named.items()}
+                text, **{key: mark_of(value, f"{place} {key} '{marked[key]}'") for key, value in named.items()}
             )
         start += len(texts)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from scipy.stats import spearmanr
 
 from reporter.app.verify import by_model
@@ -93,6 +94,7 @@ def resolved(folder, lines, **keys):
         (GOOD, {"column": "txt"}, r"no column 'txt' for `column`"),
         (GOOD[:19], {}, "pairs.tsv has 19 pairs; at least 20 are needed"),
         ([*GOOD, "a cat\tdogs\thigh"], {}, "pair 26 has the score 'high', which is no number"),
+        ([*GOOD, f"a cat\tdogs\t{'1' * 400}"], {}, "pair 26 has the score '1{40}', which is no number"),
         ([*GOOD, "a cat\t\t2"], {}, "pair 26 lacks a text"),
         ([*GOOD, GOOD[3]], {}, "pair 26 repeats a text of pair 4"),
         ([*GOOD, GOOD[3].replace("\t", " too\t", 1)], {"score": None}, "pair 26 repeats a text of pair 4"),
@@ -102,6 +104,11 @@ def resolved(folder, lines, **keys):
 def test_a_table_that_is_wrong(tmp_path, lines, keys, message):
     with pytest.raises(ReporterError, match=message):
         resolved(tmp_path, lines, **keys)
+
+
+def test_a_text_is_no_partner_of_its_own():
+    with pytest.raises(ValidationError, match="is the column of the texts"):
+        PartnersFile(file=Path("pairs.tsv"), column="text", partner="text")
 
 
 def test_a_table_is_cut_to_a_sample(tmp_path):
@@ -182,3 +189,6 @@ def test_of_a_cluster_one_text_is_halved_and_too_few_texts_are_a_reason(of_famil
     values, tables = computed("partners", TextHalves(halves="few"), context)
     (reason,) = {value.reason for value in values.values()}
     assert reason.startswith("only 19 different texts of corpus 'few' can be halved, and 20 are needed") and not tables
+    context.corpora["few"] = corpus_of(texts, np.arange(60) // 6)
+    (reason,) = {value.reason for value in computed("partners", TextHalves(halves="few"), context)[0].values()}
+    assert reason.startswith("only 10 clusters of corpus 'few' have a text that can be halved")
