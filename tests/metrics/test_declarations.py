@@ -96,7 +96,7 @@ MINIMA = [
     ("lens.loss", 0.0080, 0.034),
     ("loss.lm", 0.0012, None),
     ("outliers.dimensions", 1.0, None),
-        ("subspaces.speed", 0.14, 0.187),
+    ("subspaces.speed", 0.14, 0.187),
     ("variance.tradeoff", 0.026, 0.037),
 ]
 
