@@ -69,6 +69,7 @@ class PartnersFile(Part):
     column: Text = Field(description="Column with the texts.")
     partner: Text = Field(description="Column with the partner of each text, such as its translation.")
     score: Text | None = Field(None, description="Column with human scores; without it, partners are searched.")
+    table: Text | None = Field(None, description="Table in a .duckdb file; default: the only one.")
     sample: int = Field(500, ge=FEWEST, le=5000, description="Maximum number of pairs, spread evenly over the table.")
     models: ModelNames = ALL_MODELS
 
@@ -116,7 +117,7 @@ def _resolve(spec: PartnersFile | TextHalves, folder: Path) -> WrittenPartners |
     from reporter.texts.sources import SourceContext
     from reporter.texts.sources.stored import FileCorpus, file
 
-    columns = FileCorpus(file=spec.file, column=spec.column, label=spec.partner, cluster=spec.score)
+    columns = FileCorpus(file=spec.file, column=spec.column, label=spec.partner, cluster=spec.score, table=spec.table)
     pairs, first = [], dict[Any, int]()
     try:
         rows = list(file(columns, SourceContext(folder)).read())

@@ -246,7 +246,7 @@ def _separated_rows(path: Path, check: _Check, tabs: bool) -> Iterator[_Row]:
     try:
         header = [column_name(name) for name in next(rows)]
         check(header)
-        joined, needs_quotes = "", len(header) == 1
+        joined, needs_quotes = "", len(header) == 1 or '"' in first
         pending.clear()
         for row in rows:
             if not needs_quotes and row:
@@ -287,11 +287,11 @@ def _has_quotes(path: Path, *state: int) -> bool:
         state: what changes with the file.
 
     Raises:
-        ReporterError: both are possible, in a table of one column.
+        ReporterError: both are possible.
     """
     if not has_byte(path, b'"'):
         return True
-    width, stray, doubled, in_header = 0, 0, False, False
+    width, stray, opened, doubled, in_header = 0, 0, 0, False, False
     enclosed, bare = set[int](), set[int]()  # columns with values in quotes without need, and without quotes
     enclosed_plain = bare_comma = False
     for number, line in enumerate(lines(path), 1):
@@ -307,20 +307,29 @@ def _has_quotes(path: Path, *state: int) -> bool:
                     bare.add(column)
                     bare_comma |= "," in cell
             elif len(cell) < 2 or not cell.endswith('"') or '"' in inner.replace('""', ""):
-                stray = stray or number
-            elif '"' in inner:
+                stray, opened = stray or number, opened or number
+            elif '"' in inner or (not inner and number > 1):
                 doubled = True
             elif number == 1:
                 in_header = True
             else:
                 enclosed.add(column)
                 enclosed_plain |= "," not in inner
-    if stray and width == 1 and doubled:
+    mixed = stray and doubled
+    if not in_header and ((width == 1 and mixed) or (opened and (width == 1 or mixed) and _can_be_quoted(path, width))):
         raise ReporterError(
-            f"{path}:{stray}: quotes enclose some values of this file and are a part of others; save it as JSON lines"
+            f"{path}:{stray}: quotes may enclose values of this file or be a part of them; save it as JSON lines"
         )
     in_whole_columns, in_need = not enclosed & bare, not enclosed_plain and not bare_comma
-    return not stray and (in_header or ((doubled or bool(enclosed)) and (in_whole_columns or in_need)))
+    return in_header or (not stray and (doubled or bool(enclosed)) and (in_whole_columns or in_need))
+
+
+def _can_be_quoted(path: Path, width: int) -> bool:
+    """Return whether a TSV file can be read with quotes around values."""
+    try:
+        return all(len(row) in (0, width) for row in csv.reader(lines(path), delimiter="\t", strict=True))
+    except csv.Error:
+        return False
 
 
 # JSON lines and JSON, also gzipped.

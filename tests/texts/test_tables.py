@@ -4,7 +4,9 @@ import csv
 import gzip
 import json
 import os
+import random
 import time
+from contextlib import suppress
 
 import duckdb
 import pandas as pd
@@ -12,6 +14,7 @@ import pytest
 
 from reporter.core.errors import ReporterError
 from reporter.texts.sources.stored import FileCorpus
+from reporter.texts.tables import read_table
 
 LONG = "word " * 20_000
 NASTY = [
@@ -208,6 +211,10 @@ def tsv(*rows):
         (tsv(("1", '"a, b"'), ("2", "a")), ["a, b", "a"]),  # as spreadsheets write commas
         (tsv(("1", '"a, b"'), ("2", "c, d")), ['"a, b"', "c, d"]),
         (tsv(("1", '"a\tb"'), ("2", "c")), ["a\tb", "c"]),
+        (tsv(("1", ""), ("2", '""'), ("3", "c")), ["c"]),
+        ('text\na\n""\n', ["a"]),
+        ('"text"\n"a\nb"\n', ["a\nb"]),
+        ('text\n"begins\nand " within\nends"\n', ['"begins', 'and " within', 'ends"']),
         (tsv(("1", '"a\nb"'), ("2", "c")), ["a\nb", "c"]),
         (tsv(("1", '5" and 6" pipes'), ("2", '"ok" she said')), ['5" and 6" pipes', '"ok" she said']),
     ],
@@ -217,9 +224,33 @@ def test_quotes_of_a_tsv_file_are_what_they_are_in_the_whole_file(build, tmp_pat
     assert list(build(FileCorpus(file="t.tsv", column="text"))) == texts
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_what_a_program_writes_is_read_or_refused(tmp_path, name, quoting):
+    rng, marks, refused = random.Random(name), {"label": "label", "cluster": None}, 0
+    for _ in range(150):
+        columns = ("text", "label")[: rng.randint(1, 2)]
+        pieces = ['"', ",", "\n", " ", "a", "é", '""', "word"]
+        rows = [["".join(rng.choices(pieces, k=rng.randint(0, 5))) for _ in columns] for _ in range(rng.randint(1, 6))]
+        with (tmp_path / name).open("w", encoding="utf-8", newline="") as file:
+            out = csv.writer(file, delimiter="\t" if name == "t.tsv" else ",", quoting=quoting)
+            out.writerows([columns, *rows])
+        with suppress(ReporterError):
+            kind, named = name[2:], {key: key if key in columns else None for key in marks}
+            records = [[*record][: len(columns)] for record in read_table(tmp_path / name, kind, "text", named)]
+            read = [[(cell or "").strip() for cell in record] for record in records]
+            expected = [[cell.strip() for cell in row] for row in rows]
+            assert [row for row in read if row[0]] == [row for row in expected if row[0]]
+            continue
+        refused += 1
+    assert refused < (1 if quoting else 75)
+
+
 def test_rows_that_cannot_be_told_apart_are_refused_by_line(refused, tmp_path):
     for name, content, message in (
-        ("a.tsv", 'text\n"he said ""hi"""\n"two\nlines"\n', r"a\.tsv:3: quotes enclose some values"),
+        ("a.tsv", 'text\n"he said ""hi"""\n"two\nlines"\n', r"a\.tsv:3: quotes may enclose values"),
+        ("s.tsv", 'text\n"begins\nends"\n', r"s\.tsv:2: quotes may enclose values"),
+        ("t.tsv", 'text\tx\n"a ""b"" c"\t1\n"\t2\n"\t3\n', r"t\.tsv:3: quotes may enclose values"),
         ("b.tsv", 'x\ttext\n1\t"a\n2\tb\tc\n', r"b\.tsv:3: .*"),
         ("c.json", '[{"text": "a"},\n{"text": "b"}', r"c\.json: line 2: the file ends within the list"),
         ("d.json", '[{"text": "a"},\n{"text": }]', r"d\.json: line 2: invalid JSON"),

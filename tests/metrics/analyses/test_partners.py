@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -104,6 +105,18 @@ def resolved(folder, lines, **keys):
 def test_a_table_that_is_wrong(tmp_path, lines, keys, message):
     with pytest.raises(ReporterError, match=message):
         resolved(tmp_path, lines, **keys)
+
+
+def test_a_table_of_a_database_is_named(tmp_path):
+    keys = {"file": Path("pairs.duckdb"), "column": "text", "partner": "partner", "score": "score"}
+    (tmp_path / "pairs.tsv").write_text("\n".join(["text\tpartner\tscore", *GOOD]))
+    with duckdb.connect(str(tmp_path / "pairs.duckdb")) as database:
+        database.execute(f"CREATE TABLE a AS FROM read_csv('{tmp_path}/pairs.tsv', all_varchar = true)")
+        database.execute("CREATE TABLE b AS SELECT 'x' AS text")
+    resolve = analyses()["partners"].resolve
+    assert resolve(PartnersFile(**keys, table="a"), tmp_path).pairs == resolved(tmp_path, GOOD)
+    with pytest.raises(ReporterError, match="has 2 tables; name one with `table: NAME`: a, b"):
+        resolve(PartnersFile(**keys), tmp_path)
 
 
 def test_a_text_is_no_partner_of_its_own():
