@@ -157,6 +157,7 @@ class Statistic:
             over layers and claims leave it out (:mod:`reporter.metrics.base`).
         smallest: the minimum meaningful difference, in the statistic's unit; claims take it where they state none.
             None: 0.01 for a number that is bounded on both sides, for others a hundredth of the profile's mean size.
+        relative: whether a hundredth of the profile's mean size is the minimum wherever it is above ``smallest``.
         grows: how the number itself, not its error, changes with the size of the corpus, as measured; empty where the
             change is within its interval. Pages show the first 15 words.
         published: what published code computes under this name, where that differs from the definition.
@@ -185,6 +186,7 @@ class Statistic:
     plainly: str = ""
     fixed: tuple[tuple[Literal["first", "last"], float], ...] = ()
     smallest: float | None = None
+    relative: bool = False
     grows: str = ""
     published: str = ""
     within_role: bool = False

@@ -201,6 +201,7 @@ def _rank(kind: str, words: str) -> Statistic:
         ("avery2023paths", "pedregosa2011scikit"),
         interval=BOOTSTRAP,
         smallest=2.0,
+        relative=True,  # ranks are near 0 in an encoder, and in the ten thousands in a decoder
         trap=f"A few large ranks dominate the mean. Only {kind} words that are a single token count.",
         plainly=f"Vocabulary entries nearer to a {kind} word's state than its own (0: none).",
         fixed=(("first", 0.0),),

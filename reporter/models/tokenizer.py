@@ -1,7 +1,7 @@
 """Loads a checkpoint's tokenizer."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -94,9 +94,8 @@ def added_tokens(tokenizer: Any) -> tuple[list[str], list[str]]:
 
     Not every tokenizer can read an "a", as those of proteins cannot: then tokens of its own are tried as texts.
     """
-    tried = (tokenizer.decode([i]) for i in range(min(_TRIED, len(tokenizer))) if i not in tokenizer.all_special_ids)
     problem: BaseException | None = None
-    for text in chain(["a"], tried):
+    for text in chain(["a"], _own_texts(tokenizer)):
         try:
             encoded = tokenizer(text, return_special_tokens_mask=True)
         except failures() as error:  # it may have no token for what it does not know
@@ -112,6 +111,12 @@ def added_tokens(tokenizer: Any) -> tuple[list[str], list[str]]:
 
 
 _TRIED = 200
+
+
+def _own_texts(tokenizer: Any) -> Iterator[str]:
+    for i in range(min(_TRIED, len(tokenizer))):
+        if i not in tokenizer.all_special_ids:
+            yield tokenizer.decode([i])
 
 
 def _begin_with(tokenizer: Any, bos: Literal["add", "none"]) -> None:

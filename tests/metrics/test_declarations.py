@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 import reporter
 from reporter.app.cli import app
 from reporter.core.errors import ReporterError
+from reporter.judge.claims import least_effect
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import METRICS, Statistic, catalogue, metric
 from reporter.metrics.pairs import PairsFile
@@ -89,7 +90,7 @@ MINIMA = [
     ("divergence.kl_median", 0.00005, 0.0016),
     ("divergence.kl_max", 0.015, 0.16),
     ("divergence.same_top", 0.010, 0.032),
-    ("information_imbalance.to_last", 0.011, None),
+    ("information_imbalance.imbalance", 0.025, None),
     ("journey.rank_content", 0.19, None),
     ("journey.rank_function", 1.2, 9.8),
     ("lens.kl", 0.011, 0.046),
@@ -105,8 +106,13 @@ MINIMA = [
 def test_a_minimum_is_above_what_harmless_copies_do(name, harmless, harmful):
     """A copy in bf16 is no meaningful change, and damage is one, where numbers tell them apart."""
     metric, _, statistic = name.partition(".")
-    least = {**catalogue(), **analyses()}[metric].statistic(statistic).smallest
+    least = catalogue()[metric].statistic(statistic).smallest
     assert harmless <= least and (harmful is None or least < harmful)
+
+
+@pytest.mark.parametrize(("mean", "least"), [(1.6, 2.0), (79.0, 2.0), (33_600.0, 336.0)])  # MiniLM, SmolLM2
+def test_a_relative_minimum_grows_with_the_number(mean, least):
+    assert least_effect(catalogue()["journey"].statistic("rank_function"), [mean]) == pytest.approx(least)
 
 
 def test_a_metric_of_another_package_is_explained_and_computed(call):

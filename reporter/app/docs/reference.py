@@ -98,9 +98,9 @@ def search(word: str, metrics: Iterable[Definition]) -> list[str]:
 def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:
     """Return the facts of a number by label: definition, range, interval and so on."""
     low, high = statistic.bounds
-    smallest = (
-        f"{100 * SHARE:g} % of the profile's mean size" if statistic.smallest is None else f"{statistic.smallest:g}"
-    )
+    share = f"{100 * SHARE:g} % of the profile's mean size"
+    smallest = share if statistic.smallest is None else f"{statistic.smallest:g}"
+    smallest += f", or {share} if that is more" if statistic.relative else ""
     chance = f"{metric.name}.{statistic.name}_floor"
     if "Chance level" not in statistic.definition:
         chance += ": the value for an isotropic Gaussian of the same n and d"

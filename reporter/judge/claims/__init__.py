@@ -397,8 +397,8 @@ def smallest_effect(numbers: Numbers, full_name: str, stated: float | None, valu
     """
     statistic, note = numbers.statistic(full_name), ""
     least = least_effect(statistic, values, stated)
-    if stated is None and statistic is not None and statistic.smallest is not None:
-        note = f"differences ≤ {statistic.smallest:g} count as zero, the default for {full_name}"
+    if stated is None and statistic is not None and least == statistic.smallest:
+        note = f"differences ≤ {least:g} count as zero, the default for {full_name}"
     elif stated is None:
         note = f"differences ≤ {least:.3g}, {100 * SHARE:g} % of the numbers' mean size, count as zero"
     return least, f"{note} (`at_least` changes it)" if note else ""
@@ -410,11 +410,10 @@ def least_effect(statistic: Statistic | None, values: ArrayLike, stated: float |
     Everything that calls a difference large enough asks here; ``thresholds.md`` has the figures behind the limits.
     """
     size = np.abs(values)
-    if stated is None and statistic is not None:
-        stated = statistic.smallest
-    if stated is None:
-        stated = SHARE * float(size.mean()) if size.size else 0.0
-    return max(stated, ROUNDING * float(size.max(initial=0.0)))
+    share = SHARE * float(size.mean()) if size.size else 0.0
+    if stated is None and statistic is not None and statistic.smallest is not None:
+        stated = max(statistic.smallest, share) if statistic.relative else statistic.smallest
+    return max(share if stated is None else stated, ROUNDING * float(size.max(initial=0.0)))
 
 
 def first_token_differences(numbers: Numbers, models: Sequence[str], view: str) -> str:
