@@ -1,10 +1,10 @@
 """Sums with bootstrap replicates over texts that need no list of texts: the Poisson bootstrap, keyed by their places.
 
 Drawing n texts with replacement gives each text a Binomial(n, 1/n) weight, which is Poisson(1) but for tiny n. So each
-text can draw its own weights, from a hash of its place in the corpus, the moment it is seen: sums over texts become
-sums over replicates that merge, in memory that does not grow with the corpus. And since the weights know nothing of
-model, layer or view, replicates of two models on the same corpus are paired. A text that repeats another, or is of the
-cluster of another, is no new observation: it draws the weights of the first text of their unit.
+text can draw its own weights, those of its group (:mod:`reporter.forward.parts`), the moment it is seen: sums over
+texts become sums over replicates that merge, in memory that does not grow with the corpus. And since the weights know
+nothing of model, layer or view, replicates of two models on the same corpus are paired. A text that repeats another, or
+is of the cluster of another, is no new observation: it draws the weights of the first text of their unit.
 
 Source: Hanley & MacGibbon 2006, "Creating non-parametric bootstrap samples using Poisson frequencies"; Chamandy et al.
 2012, "Estimating uncertainty for massive data streams".
@@ -13,34 +13,17 @@ Source: Hanley & MacGibbon 2006, "Creating non-parametric bootstrap samples usin
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from math import exp, factorial
 from typing import ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from reporter.forward.batch import HiddenBatch, LayerStates, key_of, mix
+from reporter.forward.batch import HiddenBatch, LayerStates, key_of
 from reporter.forward.observable import Field, Observable, Replicates, Setting, Sum
+from reporter.forward.parts import REPLICATES, poisson_weights
 from reporter.forward.token_categories import STRATA, VIEWS
 from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.models.places import Layout, Place
-
-REPLICATES = 1000
-
-
-@cache
-def _quantiles() -> NDArray[np.uint8]:
-    """Return Poisson(1) by its inverse distribution function on a grid of 2**16, shape (65536,)."""
-    cumulative = np.cumsum([exp(-1) / factorial(k) for k in range(20)])
-    return np.searchsorted(cumulative, (np.arange(2**16) + 0.5) / 2**16).astype(np.uint8)
-
-
-def poisson_weights(texts: Ints, seed: int, replicates: int = REPLICATES) -> NDArray[np.uint8]:
-    """Return each text's weight in each replicate, shape (texts, replicates): Poisson(1), the same in every call."""
-    draws = key_of(seed, texts)[:, None] ^ mix(np.arange(replicates // 4, dtype=np.uint64))[None, :]
-    return _quantiles()[mix(draws).view(np.uint16).reshape(len(texts), replicates)]
 
 
 def weights_of(texts: Ints, seed: int, replicates: int, device: torch.device) -> torch.Tensor:

@@ -11,8 +11,8 @@ import torch
 
 from reporter.core.threads import spread
 from reporter.forward.batch import HiddenBatch, key_of
-from reporter.forward.means import poisson_weights
 from reporter.forward.observable import Observable, Setting
+from reporter.forward.parts import poisson_weights
 from reporter.forward.token_categories import VIEWS
 from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.geometry.entropy import FEWEST, FORMS, Bunch, batches_by_length, entropies_from, entropies_in, matrices

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+import numpy as np
+
 from reporter.core.files import stored_json
 from reporter.core.table import FREE
+from reporter.geometry.intervals import errors_within
 from reporter.judge.points import Array
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Metric, Statistic, catalogue
@@ -66,6 +69,8 @@ class Bounded:
         notes: what a reader must know.
         df: degrees of freedom of its error, of which the interval has 1.96.
         unsure: why it has no interval, though its statistic has; it decides nothing then.
+        parts: the parts of texts in it, (G,); None where they are not known.
+        corpus: the texts that they are of.
     """
 
     value: float
@@ -74,6 +79,8 @@ class Bounded:
     notes: tuple[str, ...] = ()
     df: float = math.inf
     unsure: str = ""
+    parts: Array | None = None
+    corpus: str = ""
 
     @property
     def known(self) -> bool:
@@ -117,6 +124,12 @@ class MetricRow:
     by_definition: bool = False
     n: int = 0
 
+    def errors(self, texts: int | None) -> tuple[float, float] | None:
+        """Return the standard errors below and above it that its interval was made of; None without an interval."""
+        if self.value is None or self.low is None or self.high is None:
+            return None
+        return errors_within(self.value, self.low, self.high, texts)
+
 
 class Numbers:
     """The numbers of one study.
@@ -132,7 +145,7 @@ class Numbers:
         self._statistics = statistics
         self.rows: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._rows)
         self.against_base: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._against_base)
-        self.apart: Callable[[str, str], dict[tuple[str, str, str], dict[int, list[float]]]] = cache(self._layer_errors)
+        self.parts: Callable[[str, str], dict[tuple[str, str, str], dict[int, Array]]] = cache(self._parts)
         self.texts: Callable[[], dict[str, int]] = cache(
             lambda: {row["corpus"]: int(row["texts"]) for row in self.corpus_sizes()}
         )
@@ -286,16 +299,25 @@ class Numbers:
         )
         return tuple(MetricRow(**row) for row in records)
 
-    def _layer_errors(self, full_name: str, view: str) -> dict[tuple[str, str, str], dict[int, list[float]]]:
-        """Return errors of differences between layers (``layer_errors``), by model, checkpoint and corpus, by layer."""
-        errors: dict[tuple[str, str, str], dict[int, list[float]]] = defaultdict(dict)
+    def _parts(self, full_name: str, view: str) -> dict[tuple[str, str, str], dict[int, Array]]:
+        """Return the parts of texts in numbers (``text_parts``), by model, checkpoint and corpus, by layer."""
+        parts: dict[tuple[str, str, str], dict[int, Array]] = defaultdict(dict)
         for row in self._records(
-            "SELECT model, checkpoint, corpus, layer, errors FROM layer_errors WHERE study = $study "
+            "SELECT model, checkpoint, corpus, layer, scale, parts FROM text_parts WHERE study = $study "
             "AND metric = $metric AND statistic = $statistic AND view = $view ORDER BY layer",
             **self.key(full_name, view),
         ):
-            errors[row["model"], row["checkpoint"], row["corpus"]][row["layer"]] = stored_json(row["errors"])
-        return errors
+            parts[row["model"], row["checkpoint"], row["corpus"]][row["layer"]] = row["scale"] * np.array(row["parts"])
+        return parts
+
+    def parts_of(self, full_name: str, view: str, rows: Sequence[MetricRow]) -> Array | None:
+        """Return the parts of texts in some numbers, (rows, G); None where one has none, or the texts are fixed."""
+        if self.study.texts == "fixed" or any(row.site not in PATH for row in rows):
+            return None
+        of = self.parts(full_name, view)
+        found = [of.get((row.model, row.checkpoint, row.corpus), {}).get(row.layer or 0) for row in rows]
+        known = [part for part in found if part is not None]
+        return np.stack(known) if known and len(known) == len(rows) else None
 
     def named(self, names: Sequence[str]) -> bool:
         """Tell whether the names are models of the study, and none stands for a group."""

@@ -2,26 +2,27 @@
 
 Two sources of uncertainty are kept apart:
 
-- *Texts*: each number has an interval from its texts or batches. Numbers of different layers come from the same texts,
-  so their errors are correlated. Of a profile over depth of most main statistics the database says how strongly
-  (``layer_errors``), and a weighted sum Σ c_l v_l has the standard error sqrt(Σ c_l c_k C_lk), C the covariance of the
-  errors: the layers are paired. Of others it does not. Errors of layers that move together are then taken as not
-  negatively correlated; the standard error of a weighted sum is at most
+- *Texts*: each number has an interval from its texts or batches. Numbers of different layers, models and checkpoints
+  come from the same texts, so their errors are correlated. Of most main statistics the database has the parts of texts
+  (``text_parts``), and Σ c_l v_l has the parts Σ c_l φ_l: whatever is compared is paired by text, and skewed texts make
+  the interval longer on the side where it needs to be (:func:`reporter.geometry.intervals.errors_of`). Of others it
+  does not. Errors of layers that move together are then taken as not negatively correlated; the standard error of a
+  weighted sum is at most
 
       sqrt((Σ_{c_l>0} |c_l| s_l)² + (Σ_{c_l<0} |c_l| s_l)²)
 
   (within each sign as if perfectly correlated, so a mean over layers is no surer than one layer; between the signs as
   if independent). Numbers of a step from layer to layer share a layer with their neighbours and can be negatively
   correlated; for these the bound is Σ |c_l| s_l, which holds whatever the correlation. Both bounds overstate the
-  error, so an interval covers at least what it says. Running medians have the bounds, too, of profiles of any kind.
+  error, so an interval covers at least what it says.
 - *Models*: from three independent models on, the weighted sum is taken in each, and its mean over models has the
   standard error sd/√M and Student's t with M − 1 degrees of freedom. Models are measured on the same texts, whose error
   therefore does not average out: it is added in full (the mean over models of the text error). One model, or two, say
   nothing of others: their interval is the one over texts, and speaks of these models alone. Models that differ by less
   than rounding are no sample of anything: without a text error nothing is known then.
 
-*Few texts*: an error from T texts has Student's t with T − 1 degrees of freedom and is widened; fewer than a dozen
-texts decide nothing (:mod:`reporter.geometry.intervals`).
+*Few texts*: an error from T texts has Student's t with T − 1 degrees of freedom. Without parts it is widened; fewer
+than a dozen texts decide nothing (:mod:`reporter.geometry.intervals`).
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.geometry.intervals import below, quantile
+from reporter.geometry.intervals import below, errors_of, quantile
 from reporter.store.schema import Word
 
 Array = NDArray[np.float64]
@@ -52,48 +54,98 @@ class Estimates:
     """P numbers, each with its standard error; leading axes, where there are any, are repetitions.
 
     Args:
-        value: shape (..., P).
+        value: the number, shape (..., P).
         error: standard errors, shape (..., P); infinite where nothing is known.
         df: degrees of freedom; infinite for the normal distribution.
         texts: the part of the error that is due to texts, shape (..., P); None where it is not known.
+        parts: the parts of texts in that part, shape (..., P, G); None where they are not known, and errors are taken
+            to be alike above and below.
+        units: how many texts, or clusters, these are.
     """
 
     value: Array
     error: Array
     df: float
     texts: Array | None = None
+    parts: Array | None = None
+    units: float = np.inf
+
+    @classmethod
+    def of_parts(cls, value: Array, parts: Array, df: float) -> Estimates:
+        """Return numbers whose error is that of their texts, shape (..., P) and (..., P, G)."""
+        texts = np.asarray(np.linalg.norm(parts, axis=-1))
+        return cls(value, texts, df, texts, parts, df + 1)
+
+    @cached_property
+    def errors(self) -> tuple[Array, Array]:
+        """The standard errors below and above the numbers, each of shape (..., P)."""
+        if self.parts is None or self.texts is None:
+            return self.error, self.error
+        rest = np.maximum(np.square(self.error) - np.square(self.texts), 0.0)
+        down, up = errors_of(self.parts, self.units)
+        return np.sqrt(rest + np.square(down)), np.sqrt(rest + np.square(up))
 
     def above(self, bound: float | Array) -> Array:
         """Return the one-sided p-values of "the number is greater than ``bound``"."""
-        return self._tail(self.value - bound)
+        return self._tail(self.value - bound, self.errors[0])
 
     def below(self, bound: float | Array) -> Array:
         """Return the one-sided p-values of "the number is less than ``bound``"."""
-        return self._tail(bound - self.value)
+        return self._tail(bound - self.value, self.errors[1])
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return both ends of the interval at ``level``."""
-        reach = self.error * quantile((1 + level) / 2, self.df)
-        return self.value - reach, self.value + reach
+        reach, (down, up) = quantile((1 + level) / 2, self.df), self.errors
+        return self.value - reach * down, self.value + reach * up
 
-    def minus(self, other: Estimates) -> Estimates:
-        """Return the differences from other numbers, with errors as if independent."""
-        return Estimates(self.value - other.value, np.hypot(self.error, other.error), min(self.df, other.df))
+    def minus(self, other: Estimates, paired: bool = False) -> Estimates:
+        """Return the differences from other numbers, on the same texts if ``paired``, else on others."""
+        value, df = self.value - other.value, min(self.df, other.df)
+        if self.parts is None or other.parts is None or self.texts is None or other.texts is None:
+            known = self.texts is not None and other.texts is not None
+            error = np.hypot(max_of(self), max_of(other))
+            return Estimates(value, error, df, error if known else None)
+        rest = np.square(self.error) - np.square(self.texts) + np.square(other.error) - np.square(other.texts)
+        parts = (
+            self.parts - other.parts if paired else np.concatenate(np.broadcast_arrays(self.parts, -other.parts), -1)
+        )
+        texts = np.asarray(np.linalg.norm(parts, axis=-1))
+        error = np.sqrt(np.maximum(rest, 0.0) + np.square(texts))
+        return Estimates(value, error, df, texts, parts, min(self.units, other.units))
+
+    def times(self, signs: Array) -> Estimates:
+        """Return the numbers, each times 1 or −1."""
+        parts = None if self.parts is None else self.parts * signs[..., None]
+        return replace(self, value=self.value * signs, parts=parts)
+
+    def some(self, places: Sequence[int]) -> Estimates:
+        """Return some of the P numbers."""
+        texts = None if self.texts is None else self.texts[..., places]
+        parts = None if self.parts is None else self.parts[..., places, :]
+        return replace(self, value=self.value[..., places], error=self.error[..., places], texts=texts, parts=parts)
 
     def at(self, index: NDArray[np.int64]) -> Estimates:
         """Pick one of the P numbers, in each repetition; P is 1 then."""
         place = np.asarray(index)[..., None]
         value, error = (np.take_along_axis(side, place, -1) for side in (self.value, self.error))
         texts = None if self.texts is None else np.take_along_axis(self.texts, place, -1)
-        return Estimates(value, error, self.df, texts)
+        parts = None if self.parts is None else np.take_along_axis(self.parts, place[..., None], -2)
+        return replace(self, value=value, error=error, texts=texts, parts=parts)
 
-    def _tail(self, by: Array) -> Array:
+    def _tail(self, by: Array, error: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.where(self.error > 0, by / self.error, np.where(by > 0, np.inf, -np.inf))
+            z = np.where(error > 0, by / error, np.where(by > 0, np.inf, -np.inf))
         return below(-z, self.df)
 
 
-def over_models(values: Array, texts: Array | None, size: Array | float, df: float = np.inf) -> Estimates:
+def max_of(estimates: Estimates) -> Array:
+    """Return the larger of the errors below and above each number."""
+    return np.maximum(*estimates.errors)
+
+
+def over_models(
+    values: Array, texts: Array | None, size: Array | float, df: float = np.inf, parts: Array | None = None
+) -> Estimates:
     """Return means over models with their errors, as the head of this module says.
 
     Args:
@@ -101,16 +153,38 @@ def over_models(values: Array, texts: Array | None, size: Array | float, df: flo
         texts: standard errors of the means from texts, shape (..., P); None where they are not known.
         size: how large the numbers are that the values come from, for rounding; shape (..., 1), or a number.
         df: degrees of freedom of the errors from texts.
+        parts: the parts of texts in the means, shape (..., P, G), of which ``texts`` are the lengths.
     """
     models, mean = values.shape[-2], values.mean(axis=-2)
     least = np.broadcast_to(ROUNDING * np.asarray(size, dtype=np.float64), mean.shape)
     shared = None if texts is None else np.maximum(np.broadcast_to(texts, mean.shape), least)
     if models < FEWEST_MODELS:
-        return Estimates(mean, np.full(mean.shape, np.inf) if shared is None else shared, df, shared)
+        return Estimates(mean, np.full(mean.shape, np.inf) if shared is None else shared, df, shared, parts, df + 1)
     spread = values.std(axis=-2, ddof=1)
     if shared is None:
         return Estimates(mean, np.where(spread > least, spread / np.sqrt(models), np.inf), models - 1)
-    return Estimates(mean, np.sqrt(spread**2 / models + shared**2), min(models - 1, df), shared)
+    return Estimates(mean, np.sqrt(spread**2 / models + shared**2), min(models - 1, df), shared, parts, df + 1)
+
+
+def with_spread(
+    texts: Estimates | None, value: Array, variance: float, least: float, df: float, shared: bool
+) -> Estimates:
+    """Return a number whose error is the spread between models and, in full, that of its texts, P = 1.
+
+    Args:
+        texts: the number with its error over texts alone; None where nothing is known of it.
+        value: the number.
+        variance: the squared standard error from models alone.
+        least: the least error, which is rounding.
+        df: degrees of freedom of ``variance``.
+        shared: whether the error over texts is that of both sides of a difference.
+    """
+    if texts is None:
+        return Estimates(value, np.maximum(np.sqrt([variance]), least), df)
+    error = np.maximum(np.sqrt(variance + np.square(texts.error)), least)
+    known = texts.error if shared else None
+    parts = texts.parts if shared else None
+    return Estimates(value, error, min(df, texts.df), known, parts, texts.units)
 
 
 @dataclass(frozen=True)
@@ -124,8 +198,8 @@ class Points:
         any_correlation: whether errors of two points may be negatively correlated.
         labels: what the points are called: layers, depths or steps; empty to count them.
         what: what a label is: ``layer``, ``block``, ``depth`` or ``step`` (of training).
-        covariance: of the errors of the points of a model, shape (..., M, K, K) or one that broadcasts; None where it
-            is not known, and bounds take its place.
+        parts: the parts of texts in the points of a model, shape (..., M, K, G) or one that broadcasts; None where they
+            are not known, and bounds take their place.
         df: degrees of freedom of the errors.
     """
 
@@ -135,7 +209,7 @@ class Points:
     any_correlation: bool = False
     labels: tuple[str, ...] = ()
     what: str = "layer"
-    covariance: Array | None = None
+    parts: Array | None = None
     df: float = np.inf
 
     @property
@@ -162,8 +236,12 @@ class Points:
         Args:
             weights: shape (P, K).
         """
+        values = self.values @ weights.T
+        if self.parts is not None:  # models read the same texts, so that what a text does is averaged, not its size
+            parts = np.asarray((weights @ self.parts).mean(axis=-3))
+            return over_models(values, np.linalg.norm(parts, axis=-1), self.size, self.df, parts)
         texts = None if self.errors is None else self._text_error(weights).mean(axis=-2)
-        return over_models(self.values @ weights.T, texts, self.size, self.df)
+        return over_models(values, texts, self.size, self.df)
 
     def differences(self) -> Estimates:
         """Return v_i − v_j for every ordered pair of points, i-major, P = K²."""
@@ -173,46 +251,29 @@ class Points:
     def smoothed(self) -> Points:
         """Return running medians of three points, so that one odd point neither makes nor hides a peak or a valley.
 
-        The first and the last point stay as they are. A median's error is taken to be the largest of the three.
+        The first and the last point stay as they are. A median has the parts of the point that it is; without parts its
+        error is taken to be the largest of the three.
         """
         if len(self.x) < 4:
             return self
         errors = None if self.errors is None else _of_three(np.broadcast_to(self.errors, self.values.shape), np.max)
         values = _of_three(self.values, np.median)
-        covariance = None if self.covariance is None else _of_medians(self.covariance)
-        return replace(self, values=values, errors=errors, covariance=covariance)
+        parts = None if self.parts is None else self._parts_of_medians()
+        return replace(self, values=values, errors=errors, parts=parts)
+
+    def _parts_of_medians(self) -> Array:
+        assert self.parts is not None
+        triples = np.stack([self.values[..., :-2], self.values[..., 1:-1], self.values[..., 2:]])
+        middle = np.arange(1, len(self.x) - 1) - 1 + triples.argsort(axis=0)[1]  # which point each median is
+        ends = np.zeros_like(middle[..., :1])
+        which = np.concatenate([ends, middle, ends + len(self.x) - 1], axis=-1)
+        parts = np.broadcast_to(self.parts, (*self.values.shape, self.parts.shape[-1]))
+        return np.asarray(np.take_along_axis(parts, which[..., None], axis=-2))
 
     def _text_error(self, weights: Array) -> Array:
         assert self.errors is not None
-        if self.covariance is not None:
-            return np.asarray(np.sqrt(np.maximum(((weights @ self.covariance) * weights).sum(axis=-1), 0.0)))
         up, down = self.errors @ np.clip(weights, 0, None).T, self.errors @ np.clip(-weights, 0, None).T
         return np.asarray(up + down if self.any_correlation else np.hypot(up, down))
-
-
-def nonnegative(matrix: Array) -> Array:
-    """Return the nearest symmetric matrix, of shape (..., K, K), that gives no weighted sum less than no variance.
-
-    No weighted sum is surer for it.
-    """
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2))
-
-
-def _of_medians(covariance: Array) -> Array:
-    """Return the covariance of the errors of running medians, shape (..., K, K), from that of their points.
-
-    A median moves by no more than one of its points does, so two come apart by no more than a point of the one and a
-    point of the other: their difference is taken to be as unsure as the least sure of these nine.
-    """
-    variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-    apart = variance[..., :, None] + variance[..., None, :] - 2 * covariance
-    for axis in (-1, -2):
-        apart = np.swapaxes(_of_three(np.swapaxes(apart, -1, axis), np.max), -1, axis)
-    variance = _of_three(variance, np.max)
-    medians = (variance[..., :, None] + variance[..., None, :] - apart) / 2
-    medians[..., range(variance.shape[-1]), range(variance.shape[-1])] = variance
-    return nonnegative(medians)
 
 
 def _of_three(values: Array, function: object) -> Array:

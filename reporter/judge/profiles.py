@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reporter.geometry.intervals import freedom, text_error, without_t
-from reporter.judge.numbers import PATH, MetricRow, Missing, Numbers, at_layer
-from reporter.judge.points import ROUNDING, Array, Points, nonnegative
+from reporter.geometry.intervals import freedom, text_error
+from reporter.judge.numbers import MetricRow, Missing, Numbers, at_layer
+from reporter.judge.points import ROUNDING, Array, Estimates, Points
 
 BATCHED = "_batch"
 """A statistic over all tokens has no interval; the same over batches, where there is one, is called so and has."""
@@ -40,7 +40,7 @@ class Profile:
         notes: what a reader must know.
         labels: what the points are, for evidence: layers or steps.
         fixed: where points were left out because their value is fixed by definition, as (x, layer, value).
-        covariance: of the errors, shape (K, K); None where it is not known.
+        parts: the parts of texts in them, shape (K, G); None where they are not known.
         df: degrees of freedom of the errors.
     """
 
@@ -52,8 +52,25 @@ class Profile:
     notes: tuple[str, ...]
     labels: tuple[int, ...]
     fixed: Fixed = ()
-    covariance: Array | None = None
+    parts: Array | None = None
     df: float = np.inf
+
+    @property
+    def mean(self) -> Estimates:
+        """The mean over its points, P = 1; without parts its error is the mean of theirs, which overstates it."""
+        value = self.values.mean(keepdims=True)
+        if self.parts is not None:
+            return Estimates.of_parts(value, self.parts.mean(axis=0, keepdims=True), self.df)
+        error = np.array([np.inf]) if self.errors is None else self.errors.mean(keepdims=True)
+        return Estimates(value, error, self.df, None if self.errors is None else error)
+
+    @property
+    def points(self) -> Estimates:
+        """Its points, P = K."""
+        if self.parts is not None:
+            return Estimates.of_parts(self.values, self.parts, self.df)
+        errors = np.full(len(self.values), np.inf) if self.errors is None else self.errors
+        return Estimates(self.values, errors, self.df, self.errors)
 
     def names(self, training: bool, step: bool) -> tuple[tuple[str, ...], str]:
         """Return what readers call its points, and what these are: training steps, layers or blocks.
@@ -133,22 +150,23 @@ class Profiles:
             raise Missing(f"{model} has {count}; at least 2 are needed")
         groups.sort(key=lambda group: group[0].step or 0)
         steps = [group[0].step or 0 for group in groups]
-        values, errors, of_groups = zip(*(self.one(group, model, corpus) for group in groups), strict=True)
-        complete = None if any(error is None for error in errors) else np.array(errors, dtype=float)
+        means, of_groups = zip(*(self.one(group, model, corpus) for group in groups), strict=True)
         notes = tuple(dict.fromkeys(note for of_group in of_groups for note in of_group))
         if unknown:
             notes += (f"checkpoint {', '.join(unknown)} is left out, because its training step is unknown",)
         x = np.array(steps, dtype=float)
-        return Profile(model, corpus, x, np.array(values), complete, notes, tuple(steps), df=self.df(corpus))
+        values, errors = (np.concatenate(arrays) for arrays in zip(*((m.value, m.error) for m in means), strict=True))
+        known = [mean.parts for mean in means if mean.parts is not None]
+        parts = np.concatenate(known) if len(known) == len(means) else None
+        complete = errors if np.isfinite(errors).all() else None
+        return Profile(model, corpus, x, values, complete, notes, tuple(steps), parts=parts, df=self.df(corpus))
 
-    def last(self, model: str, corpus: str) -> tuple[float, float | None, tuple[str, ...]]:
-        """Return one number of a model, its standard error and notes: at a layer, or the mean over layers."""
+    def last(self, model: str, corpus: str) -> tuple[Estimates, tuple[str, ...]]:
+        """Return one number of a model with its error, and notes: at a layer, or the mean over layers."""
         return self.one(self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step), model, corpus)
 
-    def one(self, rows: Sequence[MetricRow], model: str, corpus: str) -> tuple[float, float | None, tuple[str, ...]]:
+    def one(self, rows: Sequence[MetricRow], model: str, corpus: str) -> tuple[Estimates, tuple[str, ...]]:
         """Return the number of one checkpoint: at a layer, or the mean over layers that are not fixed by definition.
-
-        A mean over layers has the mean of their errors, which overstates its own.
 
         Raises:
             Missing: there is none, or the layer's value is fixed by definition.
@@ -165,8 +183,7 @@ class Profiles:
                     raise Missing(f"{by_definition(self.full_name, layer, model, value)}; name another layer")
             free, fixed = at_place, ()
         profile = self._along(free, model, corpus, whole=True)
-        error = None if profile.errors is None else float(profile.errors.mean())
-        return float(profile.values.mean()), error, (*profile.notes, *self._told(model, fixed))
+        return profile.mean, (*profile.notes, *self._told(model, fixed))
 
     def _of(self, corpus: str) -> list[MetricRow]:
         rows = [row for row in self.numbers.rows(self.full_name, self.view) if row.corpus == corpus]
@@ -191,35 +208,19 @@ class Profiles:
                 reason = self.numbers.why_missing(self.full_name, row, self.view)
                 raise Missing(f"{self.full_name} of {model} on '{corpus}' has no value{suffix}: {reason}")
         values = np.array([row.value for row in rows], dtype=float)
-        errors, more = self._errors(rows)
+        parts = self.numbers.parts_of(self.full_name, self.view, rows)
+        errors, more = self._errors(rows) if parts is None else self._wide(np.linalg.norm(parts, axis=-1))
+        parts = None if errors is None else parts
         depths = np.array([row.depth or 0.0 for row in rows], dtype=float)
         layers = tuple(row.layer or 0 for row in rows)
-        covariance = None if errors is None else self._covariance(rows, errors)
         notes += more
         df = self.df(corpus)
-        return Profile(model, corpus, depths, values, errors, tuple(notes), layers, covariance=covariance, df=df)
+        return Profile(model, corpus, depths, values, errors, tuple(notes), layers, parts=parts, df=df)
 
     def df(self, corpus: str) -> float:
         """Return the degrees of freedom of errors over the texts of a corpus."""
         fixed = self.numbers.study.texts == "fixed"
         return np.inf if fixed else freedom(self.numbers.texts_of(self.full_name, corpus))
-
-    def _covariance(self, rows: Sequence[MetricRow], errors: Array) -> Array | None:
-        """Return the covariance of the errors of a profile's layers, shape (K, K); None where it is not stored."""
-        if any(row.site not in PATH for row in rows):
-            return None
-        first = rows[0]
-        by_layer = self.numbers.apart(self.full_name, self.view).get((first.model, first.checkpoint, first.corpus), {})
-        if any(row.layer not in by_layer for row in rows):
-            return None
-        order = list(by_layer)
-        if any(len(by_layer[layer]) != index + 1 for index, layer in enumerate(order)):
-            return None
-        apart = np.zeros((len(order), len(order)))
-        for index, layer in enumerate(order):
-            apart[index, : index + 1] = by_layer[layer]
-        picked = [order.index(row.layer) for row in rows if row.layer is not None]
-        return covariance_of(errors, without_t(apart[np.ix_(picked, picked)], self.df(first.corpus)))
 
     def _errors(self, rows: Sequence[MetricRow]) -> tuple[Array | None, tuple[str, ...]]:
         if self.numbers.study.texts == "fixed":  # they are no sample: what is left is rounding
@@ -249,32 +250,6 @@ class Profiles:
         if not (errors > 0).any():
             return None, (f"the intervals of {self.full_name} have no width",)
         return np.where(errors > 0, errors, errors[errors > 0].min()), ()
-
-
-def covariance_of(errors: Array, apart: Array) -> Array:
-    """Return the covariance of errors, from the errors of differences between the numbers, shape (K, K).
-
-    An interval on a scale of its own can be wider than the error that ``apart`` goes with. A pair keeps its
-    correlation then, and its difference is never taken to be surer than it is known to be. A number that does not vary
-    over texts has an error from elsewhere, which is independent of the others'.
-
-    Args:
-        errors: as the intervals have them, shape (K,).
-        apart: below the diagonal the standard error of the difference of each pair, on it that of each number, as
-            ``layer_errors`` has them without Student's t, shape (K, K).
-    """
-    stored, apart = apart.diagonal(), np.maximum(np.tril(apart, -1), np.tril(apart, -1).T)
-    both, widened = np.outer(stored, stored), np.outer(errors, errors)
-    square, either = np.square(stored), np.square(errors)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = np.where(both > 0, (square[:, None] + square - np.square(apart)) / (2 * both), 0.0)
-    sum_of = either[:, None] + either
-    difference = np.maximum(sum_of - 2 * np.clip(correlation, -1, 1) * widened, np.square(apart))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bounded = np.where(widened > 0, (sum_of - difference) / (2 * widened), 0.0)
-    np.fill_diagonal(bounded, 1.0)
-    # Rounding, and errors with degrees of freedom of their own, may leave a weighted sum less than no variance.
-    return nonnegative(bounded) * widened
 
 
 def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:
@@ -314,12 +289,11 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
     def at_points(p: Profile, y: Array) -> Array:
         return y if np.array_equal(x, p.x) else np.asarray(np.interp(x, p.x, y))
 
-    def covariance_at_points(p: Profile) -> Array:
+    def parts_at_points(p: Profile) -> Array:
         weights = np.array([at_points(p, unit) for unit in np.eye(len(p.x))])  # of each layer in each point
-        return np.asarray(weights.T @ p.covariance @ weights)
+        return np.asarray(weights.T @ p.parts)
 
-    # The variance of a mean of relatives is at most the mean of theirs.
-    correlated = not steps and all(p.covariance is not None for p in kept)
+    paired = all(p.parts is not None for p in kept)
     return Points(
         mean(lambda p: at_points(p, p.values)),
         None if any(p.errors is None for p in kept) else mean(lambda p: at_points(p, np.asarray(p.errors))),
@@ -327,6 +301,6 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
         any_correlation,
         labels,
         what,
-        mean(covariance_at_points) if correlated else None,
+        mean(parts_at_points) if paired else None,
         min(p.df for p in kept),
     )

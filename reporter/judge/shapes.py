@@ -185,13 +185,7 @@ def flat(points: Points, at_least: float = 0.0, tolerance: float | None = None) 
     size = len(points.x)
     height = np.abs(points.mean.mean(axis=-1, keepdims=True))
     allowed = points.least(tolerance) if tolerance is not None else np.maximum(FLAT * height, points.least(at_least))
-    off = points.combine(np.eye(size) - 1 / size)
-    signed = Estimates(
-        np.concatenate([off.value, -off.value], axis=-1),
-        np.concatenate([off.error, off.error], axis=-1),
-        off.df,
-        None if off.texts is None else np.concatenate([off.texts, off.texts], axis=-1),
-    )
+    signed = points.combine(np.concatenate([np.eye(size), -np.eye(size)]) - np.repeat([[1], [-1]], size, axis=0) / size)
 
     def name(index: int) -> str:
         side = "above" if index < size else "below"

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, ClassVar, Literal, ParamSpec, TypeVar, get_args
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from reporter.charts import Chart
@@ -37,7 +36,7 @@ from reporter.core.table import (
     column,
     of_cell,
 )
-from reporter.geometry.intervals import Error, Interval, Spread, error_over_texts, interval, percentile_interval
+from reporter.geometry.intervals import FEWEST_TEXTS, Error, Interval, Spread, interval_over_texts
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -249,23 +248,25 @@ class Value(UnderView, table="layer_metrics"):
     texts: int | None = aside(default=None, kw_only=True, compare=False)
     """Distinct texts that the number rests on, where these are fewer than the corpus has."""
     spread: Spread | None = aside(default=None, kw_only=True, compare=False)
-    """How it varies over texts: for :class:`LayerErrors` of main statistics and differences from a base."""
+    """How it varies over texts: for :class:`TextParts` of main statistics and differences from a base."""
     paired: Error | None = aside(default=None, kw_only=True, compare=False)
     """Its error as a difference from a base takes it, where that is not ``spread``."""
 
 
-class LayerErrors(UnderView, table="layer_errors"):
-    """Errors of the differences between a main statistic at one layer and at each earlier layer, on the same texts.
+class TextParts(UnderView, table="text_parts"):
+    """How much each group of texts moves a main statistic at a layer: what any difference of two of them is sure of.
 
-    All layers read the same texts, so the error of a difference does not follow from the two intervals. The lists of
-    all layers together give the error of any weighted sum over layers.
+    A number minus another number on the same texts, such as that of another layer or another model, has the standard
+    error √Σ(a − b)², a and b the lists of both, each times its scale. What a text does to both falls out.
     """
 
     statistic: str = column("statistic, the second part of a number's name", key=True)
     layer: int = column("0 = embedding, 1..L = blocks", key=True)
-    errors: list[float] = column(
-        "JSON list: standard error over texts of this layer's number minus that of each earlier layer with a row "
-        "here; at the end that of the number itself"
+    scale: float = column("what the whole numbers of the list are multiples of")
+    parts: list[int] = column(
+        "list: the part of each group of texts in the number's distance from its expectation, as multiples of scale; "
+        "the squares add up to the square of its standard error over texts. Up to 100 texts are groups of one",
+        "SMALLINT[]",
     )
 
 
@@ -462,26 +463,19 @@ def _minus_base(metric: Metric, a: Observed, b: Observed, options: Options) -> I
             continue
         difference, texts = x.value - y.value, min(x.texts or a.texts, y.texts or b.texts)
         mine, theirs = (side.spread if side.paired is None else side.paired for side in (x, y))
-        yield Difference(statistic, place, difference, texts, *_paired_interval(difference, mine, theirs, texts))
+        yield Difference(
+            statistic, place, difference, texts, *_paired_interval(difference, mine, theirs, texts, a.seed)
+        )
 
 
-def _paired_interval(difference: float, mine: Spread | None, theirs: Spread | None, texts: int) -> Interval:
-    """Return the interval of a difference of two numbers of the same texts, from replicates or by the delta method.
+def _paired_interval(difference: float, mine: Spread | None, theirs: Spread | None, texts: int, seed: int) -> Interval:
+    """Return the interval of a difference of two numbers on the same texts: what a text does to both falls out."""
+    from reporter.forward.parts import parts_of
 
-    To first order each number is a mean of influences, so their difference is a mean of differences of influences, and
-    what a text does to both falls out. A token that one side alone has in its view or its sample counts there.
-    """
-    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
-        return percentile_interval(mine - theirs, texts)
-    if not (isinstance(mine, Error) and isinstance(theirs, Error) and mine.of and theirs.of):
+    parts = [None if side is None else parts_of(side, texts, seed) for side in (mine, theirs)]
+    if parts[0] is None or parts[1] is None or texts < FEWEST_TEXTS:
         return None, None
-    keys = np.union1d(mine.of.keys, theirs.of.keys)
-    influence, of_text = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
-    for side, sign in ((mine.of, 1.0), (theirs.of, -1.0)):
-        rows = np.searchsorted(keys, side.keys)
-        influence[rows] += sign * mine.of.n / side.n * side.each
-        of_text[rows] = side.texts
-    return interval(difference, error_over_texts(influence, of_text, mine.of.n, texts), "plain", (-np.inf, np.inf))
+    return interval_over_texts(difference, parts[0] - parts[1], texts)
 
 
 def undefined(statistics: Iterable[str | Statistic], place: Place | None, n: int, reason: str) -> Iterator[Value]:

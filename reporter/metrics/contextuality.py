@@ -199,7 +199,7 @@ def _adjusted(seen: Observed, place: Place, within: Average, cosine: _Cosine | N
     That of the mean cosine is from influences of sampled tokens, as in ``anisotropy``; what both share from the same
     texts under the weights of the bootstrap. A sample adds to neither on average.
     """
-    from reporter.forward.means import poisson_weights
+    from reporter.forward.parts import poisson_weights
 
     if cosine is None:
         return Value("intra_text_adjusted", place, None, within.n, reason=_NO_COSINE)

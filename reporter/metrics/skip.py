@@ -429,7 +429,7 @@ class _Sums:
 
     def replicates(self, seed: int) -> Floats:
         """Return the means under each set of Poisson weights of the units, paired between calls, (R, …)."""
-        from reporter.forward.means import poisson_weights
+        from reporter.forward.parts import poisson_weights
 
         weights = poisson_weights(np.arange(len(self.counts)), seed).T.astype(float)
         with np.errstate(invalid="ignore", divide="ignore"):

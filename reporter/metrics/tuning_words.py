@@ -158,7 +158,7 @@ def _static(sums: Floats, squares: Floats, n: Floats, seed: int) -> Floats:
         n: tokens of each unit, (units,).
         seed: of the weights.
     """
-    from reporter.forward.means import poisson_weights
+    from reporter.forward.parts import poisson_weights
 
     weights = np.vstack([np.ones(len(n)), poisson_weights(np.arange(len(n)), seed).T])
     gram = sums @ sums.T

@@ -12,13 +12,13 @@ from reporter.core.numbers import ROUNDING
 from reporter.core.table import Row
 from reporter.forward.kept import Amount
 from reporter.forward.observed import KINDS
+from reporter.forward.parts import parts_of
 from reporter.forward.passes import Measured
 from reporter.forward.text_vectors import OfText
 from reporter.geometry.arrays import Progress
-from reporter.geometry.intervals import errors_apart
 from reporter.metrics._coverage import shown
 from reporter.metrics.analysis import Context, default_pooling
-from reporter.metrics.base import PATH, LayerErrors, Metric, Numeric, Options, PairValue, Statistic, Value, settled
+from reporter.metrics.base import PATH, Metric, Numeric, Options, PairValue, Statistic, TextParts, Value, settled
 from reporter.models.load import LoadedModel
 from reporter.runs.plan import AnalysisCell, MetricCell
 
@@ -27,6 +27,7 @@ Load = Callable[[], LoadedModel]
 T = TypeVar("T")
 
 
+_LARGEST = 32767  # of a SMALLINT
 NO_INTERVAL = "the interval is not finite and was left out"
 VIEW = "words"  # the view under which the statistics of analyses are stored: they read a text's own tokens
 
@@ -53,7 +54,7 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     rows = Rows(_parts_of(cell, sides), sides[0].facts.layout.layers, statistics)
     for view in cell.views:
         observed = [side.seen(view, cell.views) for side in sides]
-        rows.texts = min(side.texts for side in observed)
+        rows.texts, rows.seed = min(side.texts for side in observed), observed[0].seed
         if not cell.compares:
             results = metric.compute(observed[0], cell.options)
         else:
@@ -146,9 +147,10 @@ class Rows:
     Args:
         cell: the parts of the cell or its two sides; see :attr:`reporter.core.table.Column.part`.
         layers: blocks of the (first) model, for the depth.
-        statistics: the metric's statistics by name. Some values are fixed by their definition; layers of main
-            statistics have errors of their differences.
+        statistics: the metric's statistics by name. Some values are fixed by their definition; main statistics have
+            parts of texts.
         texts: distinct texts that were measured; None for an analysis, which decides itself which intervals it shows.
+        seed: the study's seed.
         tables: the rows so far.
     """
 
@@ -156,6 +158,7 @@ class Rows:
     layers: int
     statistics: Mapping[str, Statistic] = field(default_factory=dict)
     texts: int | None = None
+    seed: int = 0
     tables: dict[str, list[Record]] = field(default_factory=dict)
     _missing: dict[tuple[str, str, str], list[int | None]] = field(default_factory=dict)
     _first_view: str | None = None
@@ -164,7 +167,6 @@ class Rows:
         """Add the results of a metric or an analysis under a view; tables without views keep those of the first one."""
         self._first_view = self._first_view or view
         cell = {**self.cell, "view": view}
-        profiles: dict[str, dict[int, Value]] = {}
         for result in results:
             if view != self._first_view and not result.table.holding("view"):
                 continue
@@ -181,10 +183,14 @@ class Rows:
                 record["by_definition"] = bool(row.by_definition)
             self.tables.setdefault(row.table.name, []).append(record)
             if isinstance(row, Value) and statistic is not None and statistic.main and _on_path(row):
-                profiles.setdefault(row.statistic, {})[_layer(row) or 0] = row
-        for name, by_layer in profiles.items():
-            for errors in _layer_errors(name, by_layer, self.texts or 0):
-                self.tables.setdefault(errors.table.name, []).append(errors.record(cell, self.layers))
+                self._add_parts(row, cell)
+
+    def _add_parts(self, number: Value, cell: Mapping[str, Any]) -> None:
+        parts = None if number.spread is None else parts_of(number.spread, number.texts or self.texts or 0, self.seed)
+        if parts is not None:
+            scale = float(np.abs(parts).max(initial=0.0)) / _LARGEST or 1.0
+            row = TextParts(number.statistic, _layer(number) or 0, scale, np.rint(parts / scale).astype(int).tolist())
+            self.tables.setdefault(row.table.name, []).append(row.record(cell, self.layers))
 
     def reasons(self) -> list[Record]:
         """Return why numbers, or their intervals, are NULL, one entry for each statistic, view and reason."""
@@ -197,15 +203,6 @@ class Rows:
 
 def _on_path(number: Value) -> bool:
     return number.place is not None and number.place.site in PATH and number.ci_low is not None
-
-
-def _layer_errors(statistic: str, by_layer: Mapping[int, Value], texts: int) -> Iterator[LayerErrors]:
-    layers = sorted(by_layer)
-    spreads = [spread for layer in layers if (spread := by_layer[layer].spread) is not None]
-    matrix = errors_apart(spreads, texts) if 1 < len(spreads) == len(layers) else None
-    for layer, errors in zip(layers, matrix or (), strict=False):
-        if np.isfinite(errors).all():
-            yield LayerErrors(statistic, layer, [float(f"{error:.4g}") for error in errors])
 
 
 def finite(number: Numeric) -> Numeric:

@@ -28,6 +28,7 @@ _FRAME_TYPES = {
     "BIGINT": "Int64",
     "TIMESTAMP": "datetime64[us]",
     "BOOLEAN": "boolean",
+    "SMALLINT[]": "object",
 }
 
 
@@ -177,6 +178,8 @@ def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any])
             if not math.isfinite(value) or int(value) != value:
                 raise ValueError("not a whole number")
             return int(value)
+        if kind == "SMALLINT[]":
+            return [int(number) for number in value]
         if kind == "TIMESTAMP":
             if not isinstance(value, datetime):
                 raise TypeError("not a datetime")

@@ -13,7 +13,7 @@ from reporter.core.table import CORPUS, METRIC, VIEW, Comparable, OfModel, OfStu
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
-SCHEMA_VERSION = 23
+SCHEMA_VERSION = 24
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -464,10 +464,10 @@ def number_tables() -> dict[str, Table]:
         ReporterError: two row classes have a table of one name, or one does not say which cell its rows belong to.
     """
     from reporter.metrics.analysis import analyses
-    from reporter.metrics.base import LayerErrors, Value, catalogue
+    from reporter.metrics.base import TextParts, Value, catalogue
 
     definitions = (*catalogue().values(), *analyses().values())
-    return _by_name((Value, LayerErrors, *(row for definition in definitions for row in definition.tables)))
+    return _by_name((Value, TextParts, *(row for definition in definitions for row in definition.tables)))
 
 
 @lru_cache(maxsize=4)

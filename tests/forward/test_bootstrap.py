@@ -12,7 +12,8 @@ from oracles.tokens import all_tokens
 
 from reporter.app.verify.by_token import cosines
 from reporter.forward.batch import FEW_HALVES, GROUPS, HALF_SAMPLES, HALVES, groups_of, packed, unpacked
-from reporter.forward.means import REPLICATES, PerText, PerToken, poisson_weights
+from reporter.forward.means import PerText, PerToken
+from reporter.forward.parts import REPLICATES, poisson_weights
 from reporter.forward.observed import Observed
 from reporter.forward.paths import QUANTITIES, FrequencySplit, TextSums
 from reporter.forward.readout import Lens

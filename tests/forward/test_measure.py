@@ -12,7 +12,7 @@ from oracles.tokens import all_tokens
 
 from reporter.core.errors import ReporterError
 from reporter.forward.batch import context_keys
-from reporter.forward.means import poisson_weights
+from reporter.forward.parts import poisson_weights
 from reporter.forward.measure import Counts, longest, measure, settle_precision, tokenised
 from reporter.forward.paths import TextSums
 from reporter.forward.type_sample import count_types

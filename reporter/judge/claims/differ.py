@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from reporter.core.places import place, token_set
-from reporter.geometry.intervals import quantile
 from reporter.judge import claims, points
 from reporter.judge.numbers import Missing, Numbers, declared
 from reporter.judge.profiles import Profiles
@@ -145,16 +144,14 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
     source = Profiles(numbers, claim.metric, view, claim.site, layer=claim.layer)
     notes += claims.at_equal_size(numbers, claim.metric, a.corpora, b.corpora)
     (found_a, each_a), (found_b, each_b) = (_group(source, side, notes) for side in (a, b))
-    same = {m for m, *_ in each_a} == {m for m, *_ in each_b} and a.corpora != b.corpora
-    if not same and (both := {m for m, *_ in each_a} & {m for m, *_ in each_b}):
+    same = dict(each_a).keys() == dict(each_b).keys() and a.corpora != b.corpora
+    if not same and (both := dict(each_a).keys() & dict(each_b).keys()):
         raise Missing(f"`a` and `b` both include {', '.join(sorted(both))}; remove them from one side")
     if same:
         order = [found_b.models.index(model) for model in found_a.models]
-        errors = None if found_b.errors is None else found_b.errors[order]
-        found_b = replace(found_b, models=found_a.models, values=found_b.values[order], errors=errors)
-        estimates, g = paired(found_a, found_b)
+        estimates, g = paired(found_a, found_b.ordered(order))
     else:
-        estimates, g = difference(found_a, found_b)
+        estimates, g = difference(found_a, found_b, same_texts=a.corpora == b.corpora)
     least, note = claims.smallest_effect(
         numbers, claim.metric, claim.at_least, np.concatenate([found_a.values, found_b.values])
     )
@@ -183,8 +180,8 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
         | {"n_a": len(found_a.values), "n_b": len(found_b.values), "g": g},
         "evidence": [
             row
-            for each, side, df in ((each_a, a, found_a.df), (each_b, b, found_b.df))
-            for row in _evidence(each, side, numbers.bounds(claim.metric), fixed, df)
+            for each, side in ((each_a, a), (each_b, b))
+            for row in _evidence(each, side, numbers.bounds(claim.metric), fixed)
         ],
         "notes": notes,
         "sql": claims.layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
@@ -192,7 +189,7 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
     unsure = next((side for side in (found_a, found_b) if not side.known), found_a)
     alone = {}
     if same and len(each_a) > 1:
-        alone = _by_itself(numbers, claim, each_a, each_b, least, min(found_a.df, found_b.df))
+        alone = _by_itself(numbers, claim, each_a, each_b, least)
     more: dict[str, Any] = {"why": "" if certain else claims.no_error(len(unsure.values), unsure.models), "each": alone}
     more |= {"models": 0 if few else min(len(found_a.values), len(found_b.values)), "detail": detail}
     finding = _tested(numbers, claim, estimates, least, f"{a.name} minus {b.name}", **more)
@@ -205,16 +202,11 @@ def _layer_text(statistic: Statistic | None, layer: int | str | None) -> str:
     return f"mean over {kind}s" if layer is None else f"the last {kind}" if layer == "last" else place(int(layer), step)
 
 
-def _by_itself(
-    numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float, df: float
-) -> dict[str, points.Finding]:
+def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float) -> dict[str, points.Finding]:
     """Return what is found of each model by itself, on both sides' corpora."""
-    other, findings = {model: (value, error) for model, value, error in b}, dict[str, points.Finding]()
-    for model, value, error in a:
-        sides = ((value, error), other[model])
-        groups = [Group((model,), np.array([v]), None if e is None else np.array([e]), df) for v, e in sides]
-        name = "the difference"
-        finding = _tested(numbers, claim, paired(*groups)[0], least, name, detail={"statistic": name})
+    other, findings, name = dict(b), dict[str, points.Finding](), "the difference"
+    for model, number in a:
+        finding = _tested(numbers, claim, number.minus(other[model]), least, name, detail={"statistic": name})
         finding = finding if finding.tested else replace(finding, why=claims.no_error(1, [model]))
         findings[model] = finding.as_exact() if finding.tested and numbers.study.texts == "fixed" else finding
     return findings
@@ -251,33 +243,45 @@ def _read_side(numbers: Numbers, side: Any, claim: Differ, view: str, baseline: 
     return _Side(name, tuple(models), numbers.named(names or claim.models), tuple(on))
 
 
-_Each = Sequence[tuple[str, float, float | None]]
+_Each = Sequence[tuple[str, points.Estimates]]
+
+
+def over_corpora(numbers: Sequence[points.Estimates]) -> points.Estimates:
+    """Return the mean of one number on each of several corpora, P = 1: their texts are independent."""
+    first, count = numbers[0], len(numbers)
+    if count == 1:
+        return first
+    value, df = np.mean([number.value for number in numbers], axis=0), min(number.df for number in numbers)
+    parts = [number.parts for number in numbers if number.parts is not None]
+    if len(parts) == count:
+        return points.Estimates.of_parts(value, np.concatenate(parts, axis=-1) / count, df)
+    error = np.hypot.reduce([points.max_of(number) for number in numbers]) / count
+    return points.Estimates(value, error, df, error if np.isfinite(error).all() else None)
 
 
 def _group(source: Profiles, side: _Side, notes: list[str]) -> tuple[Group, _Each]:
-    """Return a side's numbers by independent model, and by model with their standard errors."""
+    """Return a side's numbers by independent model, and by model with their errors."""
 
-    def read(model: str) -> tuple[str, float, float | None]:
+    def read(model: str) -> tuple[str, points.Estimates]:
         numbers = [source.last(model, corpus) for corpus in side.corpora]
-        notes.extend(note for *_, more in numbers for note in more)
-        errors = [error for _, error, _ in numbers if error is not None]
-        error = float(np.hypot.reduce(errors)) / len(numbers) if len(errors) == len(numbers) else None
-        return model, float(np.mean([value for value, *_ in numbers])), error
+        notes.extend(note for _, more in numbers for note in more)
+        return model, over_corpora([number for number, _ in numbers])
 
     numbers, more = claims.left_out(side.models, read, strict=side.named)
-    kin = claims.Kinship.of(source.numbers, [model for model, *_ in numbers])
+    kin = claims.Kinship.of(source.numbers, [model for model, _ in numbers])
     notes += [*more, *kin.notes]
-    values, errors = {m: value for m, value, _ in numbers}, {m: error for m, _, error in numbers if error is not None}
-    return Group.of(kin, values, errors, min(source.df(corpus) for corpus in side.corpora)), numbers
+    return Group.of(kin, dict(numbers)), numbers
 
 
-def _evidence(each: _Each, side: _Side, bounds: points.Bounds, fixed: bool, df: float) -> Sequence[dict[str, Any]]:
-    rows, reach = [], quantile(0.975, df)
-    for model, value, error in each:
-        ends = (None, None) if error is None or fixed else (value - reach * error, value + reach * error)
-        low, high = points.clipped(ends, bounds)
+def _evidence(each: _Each, side: _Side, bounds: points.Bounds, fixed: bool) -> Sequence[dict[str, Any]]:
+    rows = []
+    for model, number in each:
+        (low,), (high,) = (end.tolist() for end in number.interval())
+        ends = (None, None) if fixed or not np.isfinite([low, high]).all() else points.clipped((low, high), bounds)
         corpus = ", ".join(side.corpora)
-        rows.append({"model": model, "corpus": corpus, "value": value, "ci_low": low, "ci_high": high})
+        rows.append(
+            {"model": model, "corpus": corpus, "value": float(number.value[0]), "ci_low": ends[0], "ci_high": ends[1]}
+        )
     return rows
 
 
@@ -290,25 +294,50 @@ class Group:
         values: shape (M,).
         errors: standard errors from texts, shape (M,); None where they are not known.
         df: degrees of freedom of these.
+        parts: the parts of texts in the numbers, shape (M, G); None where they are not known.
     """
 
     models: tuple[str, ...]
     values: points.Array
     errors: points.Array | None
     df: float = np.inf
+    parts: points.Array | None = None
 
     @classmethod
-    def of(
-        cls, kin: claims.Kinship, values: Mapping[str, float], errors: Mapping[str, float], df: float = np.inf
-    ) -> Group:
+    def of(cls, kin: claims.Kinship, numbers: Mapping[str, points.Estimates]) -> Group:
         """Return the means over models that count as one; errors are known if each of these models has one."""
-        complete = all(model in errors for unit in kin.units for model in unit)
+
+        def means(of: Callable[[points.Estimates], points.Array]) -> points.Array:
+            return np.array([np.mean([of(numbers[model])[0] for model in unit], axis=0) for unit in kin.units])
+
+        members = [numbers[model] for unit in kin.units for model in unit]
+        known = all(np.isfinite(number.error).all() for number in members)
+        paired = known and all(number.parts is not None for number in members)
         return cls(
             tuple(" + ".join(unit) for unit in kin.units),
-            np.array([np.mean([values[model] for model in unit]) for unit in kin.units]),
-            np.array([np.mean([errors[model] for model in unit]) for unit in kin.units]) if complete else None,
-            df if complete else np.inf,
+            means(lambda number: number.value),
+            means(points.max_of) if known else None,
+            min(number.df for number in members) if known else np.inf,
+            means(lambda number: np.asarray(number.parts)) if paired else None,
         )
+
+    def ordered(self, order: Sequence[int]) -> Group:
+        """Return its models in another order."""
+        errors, parts = (None if array is None else array[order] for array in (self.errors, self.parts))
+        return replace(
+            self, models=tuple(self.models[i] for i in order), values=self.values[order], errors=errors, parts=parts
+        )
+
+    @property
+    def over_texts(self) -> points.Estimates | None:
+        """The mean over models with its error over texts alone, P = 1; None where that is not known."""
+        value = self.values.mean(keepdims=True)
+        if self.parts is not None:
+            return points.Estimates.of_parts(value, self.parts.mean(axis=0, keepdims=True), self.df)
+        if self.errors is None:
+            return None
+        error = self.errors.mean(keepdims=True)  # models share the texts, so that it does not average out
+        return points.Estimates(value, error, self.df, error)
 
     @property
     def mean(self) -> float:
@@ -331,11 +360,6 @@ class Group:
         return self.spread**2 / len(self.values) if len(self.values) >= points.FEWEST_MODELS else 0.0
 
     @property
-    def texts(self) -> float:
-        """The standard error from texts, which the models share: it does not average out."""
-        return 0.0 if self.errors is None else float(self.errors.mean())
-
-    @property
     def known(self) -> bool:
         """Whether anything tells how sure the mean is: texts, or three models that are not all alike."""
         return self.errors is not None or (
@@ -343,24 +367,31 @@ class Group:
         )
 
 
-def difference(a: Group, b: Group) -> tuple[points.Estimates, float | None]:
+def difference(a: Group, b: Group, same_texts: bool = True) -> tuple[points.Estimates, float | None]:
     """Return mean(a) − mean(b) of different models, and Hedges' g.
 
     Welch's t-interval over models: SE² = s_a²/M_a + s_b²/M_b with Welch and Satterthwaite's degrees of freedom, and the
-    text errors of both sides added in full, as if independent. A side of one or two models has text error alone, and
-    speaks of itself. Nothing is known where a side has neither three models nor text errors.
+    error of the difference from texts added in full. A side of one or two models has text error alone, and speaks of
+    itself. Nothing is known where a side has neither three models nor text errors.
 
     Sources: Welch 1947; Hedges 1981 for g with its correction 1 − 3/(4(M_a + M_b) − 9).
+
+    Args:
+        a: models of one side.
+        b: models of the other side.
+        same_texts: whether both were measured on the same texts.
     """
-    parts = [(group.variance, len(group.values) - 1) for group in (a, b) if len(group.values) >= points.FEWEST_MODELS]
-    models, texts = sum(v for v, _ in parts), a.texts**2 + b.texts**2
-    spread = sum(v**2 / df for v, df in parts)
-    df = models**2 / spread if spread > 0 else float(min((df for _, df in parts), default=np.inf))
-    df = min(df, a.df, b.df)
+    sides = [group for group in (a, b) if len(group.values) >= points.FEWEST_MODELS]
+    models = sum(group.variance for group in sides)
+    spread = sum(group.variance**2 / (len(group.values) - 1) for group in sides)
+    df = models**2 / spread if spread > 0 else float(min((len(side.values) - 1 for side in sides), default=np.inf))
+    of_a, of_b, value = a.over_texts, b.over_texts, np.array([a.mean - b.mean])
+    if not (a.known and b.known):
+        return points.Estimates(value, np.array([np.inf]), min(df, a.df, b.df)), _hedges(a, b)
+    both = of_a is not None and of_b is not None
+    gap = of_a.minus(of_b, paired=same_texts) if of_a is not None and of_b is not None else of_a or of_b
     least = points.ROUNDING * max(a.size, b.size)
-    error = max(np.sqrt(models + texts), least) if a.known and b.known else np.inf
-    shared = np.array([np.sqrt(texts)]) if a.errors is not None and b.errors is not None else None
-    return points.Estimates(np.array([a.mean - b.mean]), np.array([error]), df, shared), _hedges(a, b)
+    return points.with_spread(gap, value, models, least, df, shared=both), _hedges(a, b)
 
 
 def _hedges(a: Group, b: Group) -> float | None:
@@ -376,13 +407,19 @@ def _hedges(a: Group, b: Group) -> float | None:
 def paired(a: Group, b: Group) -> tuple[points.Estimates, float | None]:
     """Return the mean over models of a − b, the same models in both, and its standardised size (d of paired samples).
 
-    Student's t over the models' differences from three models on, and the text errors of both corpora added in full, as
-    if independent. One or two models have text errors alone.
+    Student's t over the models' differences from three models on, and the error over the texts of both corpora added in
+    full. One or two models have text errors alone.
     """
     gaps, size = a.values - b.values, max(a.size, b.size)
-    complete = a.errors is not None and b.errors is not None
-    texts = np.array([np.hypot(a.texts, b.texts)]) if complete else None
-    estimates = points.over_models(gaps[:, None], texts, size, min(a.df, b.df))
+    of_a, of_b = a.over_texts, b.over_texts
+    texts = None if of_a is None or of_b is None else of_a.minus(of_b)
+    estimates = points.over_models(
+        gaps[:, None],
+        None if texts is None else texts.error,
+        size,
+        min(a.df, b.df),
+        None if texts is None else texts.parts,
+    )
     if len(gaps) < points.FEWEST_MODELS:
         return estimates, None
     spread = float(gaps.std(ddof=1))

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import atanh, tanh
+from math import atanh, isfinite, tanh
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -231,10 +231,10 @@ def _squared_error(side: Profile, rows: Sequence[int]) -> float:
     """Return how much errors over texts add to the variance between the layers of a profile."""
     if side.errors is None:
         return 0.0
-    if side.covariance is None:
+    if side.parts is None:
         return float(np.square(side.errors[rows]).mean())
-    covariance = side.covariance[np.ix_(rows, rows)]
-    return float(covariance.diagonal().mean() - covariance.mean())  # what moves all layers alike changes no correlation
+    parts = side.parts[rows] - side.parts[rows].mean(axis=0)  # what moves all layers alike changes no correlation
+    return float(np.square(parts).sum(axis=-1).mean())
 
 
 def _moved(
@@ -319,10 +319,10 @@ def _of_model(
         return scores[name], 0.0
     whole = all(row.layer is None for row in numbers.rows(full_name, view))  # 'layer' is for the other side
     layer = None if whole else claim.layer
-    value, error, _ = Profiles(numbers, full_name, view, claim.site, claim.checkpoint, claim.step, layer).last(
-        model, corpus
-    )
-    return value, error or 0.0
+    source = Profiles(numbers, full_name, view, claim.site, claim.checkpoint, claim.step, layer)
+    number, _ = source.last(model, corpus)
+    error = float(points.max_of(number)[0])
+    return float(number.value[0]), error if isfinite(error) else 0.0
 
 
 def _fisher(

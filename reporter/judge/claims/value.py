@@ -23,10 +23,10 @@ from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError
 from reporter.core.numbers import short
 from reporter.core.places import place
-from reporter.geometry.intervals import below, freedom, quantile, text_errors
+from reporter.geometry.intervals import below, errors_of, freedom, quantile, text_errors
 from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, layer_sql, left_out
 from reporter.judge.numbers import PATH, Bounded, MetricRow, Missing, Numbers, at_layer, finite
-from reporter.judge.points import FIXED, Estimates, Finding, Inequality, Range, clipped, every
+from reporter.judge.points import FIXED, Array, Estimates, Finding, Inequality, Range, clipped, every
 from reporter.judge.profiles import by_definition, fixed_ends
 from reporter.spec import Study
 from reporter.spec.claims import GROUPS, WITH_BASE, Bound, Claim, MetricNumber, Number, SqlNumber
@@ -254,6 +254,19 @@ def _over_texts(
     return Bounded(value, value - down, value + up, notes, freedom(texts))
 
 
+def _paired(row: MetricRow, texts: int | None) -> Bounded:
+    """Return a difference that is stored with its interval."""
+    value = row.value or 0.0
+    down, up = (quantile(0.975) * error for error in row.errors(texts) or (0.0, 0.0))
+    return Bounded(value, value - down, value + up, df=freedom(texts))
+
+
+def _of_parts(value: float, parts: Array, df: float, corpus: str, notes: tuple[str, ...] = ()) -> Bounded:
+    """Return a number with the interval of its parts of texts."""
+    down, up = (quantile(0.975) * float(error) for error in errors_of(parts, df + 1))
+    return Bounded(value, value - down, value + up, notes, df, parts=parts, corpus=corpus)
+
+
 _UNSEEN = 3.0
 """Tokens of a kind that n tokens lack are at most this share over n, with 95 % confidence (the rule of three)."""
 
@@ -321,6 +334,8 @@ def _above(upper: Bounded, lower: Bounded) -> tuple[float, float]:
 
 def _error(a: Bounded, b: Bounded) -> float:
     side = 1 if a.value < b.value else -1
+    if a.parts is not None and b.parts is not None and a.corpus == b.corpus:  # what a text does to both falls out
+        return float(errors_of(a.parts - b.parts, min(a.df, b.df) + 1)[side > 0])
     return float(np.hypot(_half_width(a, side), _half_width(b, -side))) / quantile(0.975)
 
 
@@ -362,7 +377,11 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
         raise Missing(f"{where} has no value: {numbers.why_missing(source.metric, row, under)}")
     ends = fixed_ends(at_layer(checkpoint, None, None)) if row.site in PATH else ()
     notes = tuple(by_definition(source.metric, layer, model, suffix) for _, layer, suffix in ends if layer == row.layer)
-    number = _over_texts(row, numbers.texts_of(source.metric, corpus), numbers.bounds(source.metric), notes)
+    texts, parts = numbers.texts_of(source.metric, corpus), numbers.parts_of(source.metric, under, [row])
+    if parts is not None:
+        number = _of_parts(row.value, parts[0], freedom(texts), corpus, notes)
+    else:
+        number = _over_texts(row, texts, numbers.bounds(source.metric), notes)
     statistic = numbers.statistic(source.metric)
     if statistic is not None and statistic.rarest is not None:
         number = _with_unseen(number, statistic.rarest, row.n, source.metric)
@@ -375,8 +394,8 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
 def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:
     """Return a model's number minus that of its base.
 
-    Paired over texts where the metric stores that (table ``differences``); else both intervals are joined as if
-    independent, which overstates the error, since both models read the same texts.
+    Paired over texts where both have parts, or the metric stores that (table ``differences``); else both intervals are
+    joined as if independent, which overstates the error, since both models read the same texts.
     """
     base = numbers.study.models[source.model].base
     if base is None:
@@ -393,19 +412,21 @@ def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: s
         max((row.layer or 0 for row in numbers.rows(source.metric, under) if row.model == name), default=0)
         for name in (source.model, base)
     }
-    matches = [row for row in at_layer(rows, source.layer, source.site) if row.value is not None] if rows else []
-    if (
-        len(matches) == 1
-        and (source.layer != "last" or len(depths) == 1)
-        and (source.layer is not None or single or matches[0].layer is None)
-    ):
-        return _over_texts(matches[0], numbers.texts_of(source.metric, corpus))
     alone = source.model_copy(update={"against": None})
     mine, theirs = (
         metric_number(numbers, alone.model_copy(update={"model": name}), view, None) for name in (source.model, base)
     )
     value = mine.value - theirs.value
     notes = (*mine.notes, *theirs.notes)
+    if mine.parts is not None and theirs.parts is not None:
+        return _of_parts(value, mine.parts - theirs.parts, min(mine.df, theirs.df), corpus, notes)
+    matches = [row for row in at_layer(rows, source.layer, source.site) if row.low is not None] if rows else []
+    if (
+        len(matches) == 1
+        and (source.layer != "last" or len(depths) == 1)
+        and (source.layer is not None or single or matches[0].layer is None)
+    ):
+        return _paired(matches[0], numbers.texts_of(source.metric, corpus))
     if not (mine.known and theirs.known):
         return Bounded(value, None, None, notes, unsure=mine.unsure or theirs.unsure)
     down, up = (float(np.hypot(_half_width(mine, side), _half_width(theirs, -side))) for side in (-1, 1))

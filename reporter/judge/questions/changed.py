@@ -6,6 +6,7 @@ matter of chance. A difference beyond another seed may be one, so the finding te
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import hypot
 from typing import Any
@@ -16,7 +17,7 @@ from reporter.core.files import stored_json
 from reporter.core.numbers import counted, estimate, interval, short, signed
 from reporter.core.places import capital, in_backticks, listed, numbers_of, place, ranges
 from reporter.core.table import Row
-from reporter.geometry.intervals import freedom, quantile, text_error
+from reporter.geometry.intervals import errors_within, freedom, quantile, text_error
 from reporter.judge.claims import least_effect
 from reporter.judge.numbers import PATH, Missing, declared
 from reporter.judge.points import Estimates
@@ -277,7 +278,8 @@ def _change_of_number(
     for layer in shared:
         pair = pairs.get((name, layer))
         if pair is not None:
-            value, error = float(pair["value"]), text_error(pair["value"], pair["ci_low"], pair["ci_high"], texts)
+            value, ends = float(pair["value"]), (float(pair["ci_low"]), float(pair["ci_high"]))
+            error: float | None = max(errors_within(value, *ends, texts))
         else:  # joined as if independent, which overstates the error: the same texts raise both
             sides = tuned[name, layer], before[name, layer]
             value = float(sides[0]["value"]) - float(sides[1]["value"])
@@ -586,24 +588,23 @@ def _beyond_seed(
     if tuned is None or seeds is None or tuned.errors is None or seeds.errors is None:
         return None
     shared = [label for label in tuned.labels if label in seeds.labels]
-    a, b = (np.array([profile.labels.index(label) for label in shared]) for profile in (tuned, seeds))
-    gap = Estimates(tuned.values[a] - seeds.values[b], np.hypot(tuned.errors[a], seeds.errors[b]), np.inf)
-    p = np.minimum(1.0, len(shared) * subject.sure(gap).above(0.0))
+    a, b = ([profile.labels.index(label) for label in shared] for profile in (tuned, seeds))
+    gap = tuned.points.some(a).minus(seeds.points.some(b), paired=True)
+    p = np.minimum(1.0, len(shared) * gap.above(0.0))
     indices = np.flatnonzero(p <= level)
     return (shared[int(indices[0])], float(p[indices[0]])) if len(indices) else None
 
 
 def _loss_finding(subject: Subject, row: Record, level: float) -> Observation | None:
     value, low, high = (float(row[name]) for name in ("loss", "loss_low", "loss_high"))
-    error = text_error(value, low, high, subject.texts)
-    if error is None:
-        return None
     least = subject.least(np.array([value]))
-    gap = subject.sure(Estimates(np.array([value]), np.array([error]), np.inf))
+    gap = Estimates(
+        np.array([value]), np.array([max(errors_within(value, low, high, subject.texts))]), freedom(subject.texts)
+    )
     p = 2 * float((gap.above(least) if value > 0 else gap.below(-least))[0])
     source = Profiles(subject.study.numbers, LOSS, row["view"])
     try:
-        after, before = (source.last(model, subject.corpus)[0] for model in (subject.model, row["base"]))
+        after, before = (float(source.last(name, subject.corpus)[0].value[0]) for name in (subject.model, row["base"]))
     except Missing:
         return None
     if p > level:
@@ -629,23 +630,23 @@ def _loss_finding(subject: Subject, row: Record, level: float) -> Observation | 
 def _number_finding(subject: Subject, tuned: Profile, before: Profile, level: float) -> Observation | None:
     """Report the layer where a number is furthest from the base's, among those that differ, corrected for all."""
     base, size = before.model, len(tuned.values)
-    paired = {
-        row.layer: row
-        for row in subject.study.numbers.against_base(subject.full_name, subject.view)
-        if (row.model, row.corpus) == (subject.model, subject.corpus) and row.site in PATH and row.low is not None
-    }
-    if all(label in paired for label in tuned.labels):
-        rows = [paired[label] for label in tuned.labels]
-        gaps = np.array([row.value for row in rows], dtype=float)
-        standard = [text_error(float(row.value or 0.0), row.low, row.high, subject.texts) for row in rows]
-        errors, how = np.array([np.inf if error is None else error for error in standard]), "paired over texts"
-    elif tuned.errors is not None and before.errors is not None:
-        gaps, errors = tuned.values - before.values, np.hypot(tuned.errors, before.errors)
-        how = "over texts, not paired"
-    else:
-        return None
+    estimates, how = tuned.points.minus(before.points, paired=True), "paired over texts"
+    if estimates.parts is None:
+        stored = {
+            row.layer: row
+            for row in subject.study.numbers.against_base(subject.full_name, subject.view)
+            if (row.model, row.corpus) == (subject.model, subject.corpus) and row.site in PATH
+        }
+        found = [stored[label].errors(subject.texts) for label in tuned.labels if label in stored]
+        errors = [max(error) for error in found if error is not None]
+        if len(errors) == size:
+            estimates = replace(estimates, error=np.array(errors), df=freedom(subject.texts))
+        elif tuned.errors is None or before.errors is None:
+            return None
+        else:
+            how = "over texts, not paired"
+    gaps = estimates.value
     least = subject.least(tuned.values, before.values)
-    estimates = subject.sure(Estimates(gaps, errors, np.inf))
     p = np.minimum(1.0, 2 * size * np.minimum(estimates.above(least), estimates.below(-least)))
     top = int(np.where(p <= level, np.abs(gaps), -1.0).argmax())
     if p[top] > level:

@@ -66,7 +66,7 @@ def extreme(subject: Subject, points: Points, least: float, level: float) -> Ext
     without both ends and of at most a third of the points.
     """
     size = len(points.x)
-    over = subject.sure(points.differences())
+    over = points.differences()
     p = np.minimum(1.0, (size - 1) * over.above(least)).reshape(size, size)  # [i, j]: i is higher than j
     ruled_out = p.min(axis=0)
     index = int(points.mean.argmax())
@@ -76,7 +76,7 @@ def extreme(subject: Subject, points: Points, least: float, level: float) -> Ext
     end = 0 if points.mean[0] >= points.mean[-1] else size - 1
     weights = (np.eye(size)[index] - np.eye(size)[end])[None]
     lower = np.delete(ruled_out, among)
-    return Extreme(index, among, float(lower.max()), end, subject.sure(points.combine(weights)), weights)
+    return Extreme(index, among, float(lower.max()), end, points.combine(weights), weights)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def two_peaks(subject: Subject, points: Points, least: float, level: float) -> T
     pairs holds at once with probability 1 − ``level`` or more).
     """
     size = len(points.x)
-    over = subject.sure(points.differences())
+    over = points.differences()
     higher = np.minimum(1.0, size * (size - 1) * over.above(least)).reshape(size, size)  # [i, j]: i is higher than j
     earlier = np.tri(size, k=-1, dtype=bool)  # [i, j]: j comes before i
     rise, fall = (np.where(side, higher, 1.0).min(axis=1) for side in (earlier, earlier.T))
@@ -130,7 +130,7 @@ def two_peaks(subject: Subject, points: Points, least: float, level: float) -> T
     alike[[low, dip]] = True, False
     weights = (np.eye(size)[low] - np.eye(size)[dip])[None]
     p = float(max(before[first, dip], after[second, dip]))
-    depth = subject.sure(points.combine(weights))
+    depth = points.combine(weights)
     return TwoPeaks(high, low, dip, around(low, alike), bool(higher[high, low] <= level), p, depth, weights)
 
 
@@ -158,7 +158,7 @@ def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float
     p, against, note = peak.p, "", UNKNOWN
     base, comparisons = subject.tested(baseline=RANDOM, like=profile), len(profile.values) - 1
     if base is not None:
-        more = peak.height.minus(subject.sure(subject.points(signed(base, sign)).combine(peak.weights)))
+        more = peak.height.minus(subject.points(signed(base, sign)).combine(peak.weights), paired=True)
         p = max(p, min(1.0, comparisons * float(more.above(least)[0])))
         note = ONE_DRAW
         against = f"; and by more than with random weights, corrected for {comparisons} {subject.averaged}"
@@ -240,7 +240,7 @@ def _peaks(subject: Subject, view: str, level: float) -> TwoPeaks | None:
         return None
     base, p = subject.tested(view, RANDOM, profile), pair.p
     if base is not None:
-        more, size = pair.depth.minus(subject.sure(subject.points(base).combine(pair.weights))), len(profile.values)
+        more, size = pair.depth.minus(subject.points(base).combine(pair.weights), paired=True), len(profile.values)
         p = max(p, min(1.0, size * (size - 1) * float(more.above(least)[0])))
     ends = (float(profile.values[i]) for i in (pair.low, pair.dip))
     if p > level or subject.effect(float(pair.depth.value[0]), *ends) < MATERIAL:
@@ -378,6 +378,5 @@ def _differs(subject: Subject, profile: Profile, chance: Profile, level: float) 
 def _difference(subject: Subject, profile: Profile, other: Profile) -> Estimates:
     size = len(profile.values)
     mean = subject.points(profile).combine(span(range(size), size)[None])
-    error = 0.0 if other.errors is None else float(other.errors.mean())
-    value = float(other.values @ span(range(size), size))
-    return subject.sure(Estimates(mean.value - value, np.hypot(mean.error, error), mean.df))
+    chance = other.mean if other.errors is not None else Estimates(other.mean.value, np.zeros(1), np.inf)
+    return mean.minus(chance)

@@ -19,7 +19,7 @@ from reporter.core.files import stored_json
 from reporter.core.places import capital, token_set
 from reporter.geometry.statistics import Method, fisher_interval
 from reporter.judge.claims import Kinship, at_equal_size, first_token_differences
-from reporter.judge.claims.differ import Group, difference
+from reporter.judge.claims.differ import Group, difference, over_corpora
 from reporter.judge.numbers import Missing
 from reporter.judge.points import FEWEST_MODELS, THESE_MODELS, Estimates, span
 from reporter.judge.profiles import Profile
@@ -79,7 +79,7 @@ def _by_statistic(subjects: Subjects) -> Iterator[tuple[str, Side]]:
 
 def _group(subjects: Subjects, side: Side, baseline: str = "") -> Group | None:
     """Return one number for each independent model; None if a model has none."""
-    values, errors = {}, {}
+    numbers = {}
     for model, statistics in side.items():
         profiles = [
             subject.profile(subject.view, f"{model} ({baseline})" if baseline else "") for subject in statistics
@@ -87,18 +87,18 @@ def _group(subjects: Subjects, side: Side, baseline: str = "") -> Group | None:
         measured = [profile for profile in profiles if profile is not None]
         if len(measured) < len(profiles):
             return None
-        values[model] = float(np.mean([profile.values.mean() for profile in measured]))
-        means = [float(profile.errors.mean()) for profile in measured if profile.errors is not None]
-        if len(means) == len(measured):
-            errors[model] = float(np.hypot.reduce(means)) / len(means)
-    return Group.of(Kinship.of(subjects.numbers, list(values)), values, errors) if values else None
+        numbers[model] = over_corpora([profile.mean for profile in measured])
+    return Group.of(Kinship.of(subjects.numbers, list(numbers)), numbers) if numbers else None
 
 
-def _gaps(subject: Subject, a: Group, b: Group, corpora: Sequence[str]) -> Estimates:
+def _gaps(a: Group, b: Group) -> Estimates:
     """Return how far each model of one group lies above each of the other, with errors over texts alone."""
     assert a.errors is not None and b.errors is not None
-    value = (a.values[:, None] - b.values).ravel()
-    return subject.sure(Estimates(value, np.hypot(a.errors[:, None], b.errors).ravel(), np.inf), *corpora)
+    value, df = (a.values[:, None] - b.values).ravel(), min(a.df, b.df)
+    if a.parts is not None and b.parts is not None:  # all read the same texts
+        return Estimates.of_parts(value, (a.parts[:, None] - b.parts).reshape(len(value), -1), df)
+    error = np.hypot(a.errors[:, None], b.errors).ravel()
+    return Estimates(value, error, df, error)
 
 
 def _typical(sides: Sequence[Side], above: bool) -> float:
@@ -170,15 +170,14 @@ def _roles_finding(
     """
     first, corpora = _first_subject(sides)
     statistic, over = first.statistic, _averaged_over(first, corpora)
-    gap, g = difference(*groups)
-    gap = gap if several else first.sure(gap, *corpora)
+    gap, g = difference(groups[0], groups[1])
     least = first.least(*(group.values for group in groups))
     above = bool(gap.value[0] > 0)
-    pairs = gap if several else _gaps(first, groups[0], groups[1], corpora)
+    pairs = gap if several else _gaps(groups[0], groups[1])
     p = 2 * float((pairs.above(least) if above else pairs.below(-least)).max())
     base = [group for side in sides if (group := _group(subjects, side, RANDOM)) and group.known]
     if len(base) == len(ROLES):
-        more = gap.minus(difference(*base)[0])
+        more = gap.minus(difference(base[0], base[1])[0], paired=True)
         p = max(p, 2 * float((more.above(least) if above else more.below(-least))[0]))
     if p > level:
         return None
@@ -231,7 +230,7 @@ def _models_finding(subjects: Subjects, models: Side, level: float) -> Observati
     least = first.least(*(group.values for group in groups))
     order = sorted(groups, key=lambda group: group.mean)
     low, high = order[0], order[-1]
-    gap = _gaps(first, high, low, corpora)
+    gap = _gaps(high, low)
     pairs = len(groups) * (len(groups) - 1) // 2
     p = min(1.0, 2 * pairs * float(gap.above(least)[0]))
     if p > level:
@@ -284,10 +283,7 @@ def _profiles_of_pair(pair: tuple[Subject, Subject], baseline: str = "") -> tupl
 
 def _gap(pair: tuple[Subject, Subject], profiles: tuple[Profile, Profile]) -> Estimates:
     weights = span(range(len(profiles[0].values)), len(profiles[0].values))[None]
-    a, b = (
-        subject.sure(subject.points(profile).combine(weights), *(other.corpus for other in pair))
-        for subject, profile in zip(pair, profiles, strict=True)
-    )
+    a, b = (subject.points(profile).combine(weights) for subject, profile in zip(pair, profiles, strict=True))
     return a.minus(b)
 
 
@@ -300,7 +296,7 @@ def _corpora_finding(
     above = bool(gap.value[0] > 0)
     p = 2 * float((gap.above(least) if above else gap.below(-least))[0])
     if (base := _profiles_of_pair(pair, RANDOM)) is not None:
-        more = gap.minus(_gap(pair, base))
+        more = gap.minus(_gap(pair, base), paired=True)
         p = max(p, 2 * float((more.above(least) if above else more.below(-least))[0]))
     if p > level:
         return None

@@ -6,7 +6,6 @@ In a decoder whose tokenizer puts no BOS before a text, the sink is whatever wor
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -171,7 +170,7 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
     base = _both_views(subject, RANDOM)
     if base is not None and base[0].labels == here.labels:  # and by more than with random weights
         other = _difference(subject, *base, np.eye(size))
-        further = replace(gap, value=np.abs(gap.value)).minus(replace(other, value=np.abs(other.value)))
+        further = gap.times(np.sign(gap.value)).minus(other.times(np.sign(other.value)), paired=True)
         p = np.maximum(p, np.minimum(1.0, 2 * size * further.above(0.0)))
     top = int(np.abs(gap.value).argmax())
     alike = (p <= level) & (gap.value * gap.value[top] > 0)
@@ -219,7 +218,7 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
 
 def _difference(subject: Subject, a: Profile, b: Profile, weights: Array) -> Estimates:
     here, second = (subject.points(profile).combine(weights) for profile in (a, b))
-    return subject.sure(here.minus(second))
+    return here.minus(second, paired=True)  # the same texts, with other tokens
 
 
 def _described(here: Array, without: Array) -> str:

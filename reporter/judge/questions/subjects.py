@@ -13,7 +13,7 @@ with a trained base is a subject of what compares it with its base, and of its o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import floor, log10
 from typing import Any
@@ -266,14 +266,6 @@ class Subject:
     def baseline(self, kind: str) -> str:
         """Return the database's name for a baseline of the model, which may have no numbers."""
         return f"{self.model} ({kind})"
-
-    def sure(self, estimates: Estimates, *corpora: str) -> Estimates:
-        """Return estimates with as many degrees of freedom as the texts of corpora (by default its own) allow.
-
-        The corrected levels lie far out, where the normal distribution would claim more than some dozen texts know.
-        """
-        texts = min(self.study.numbers.texts().get(corpus, 0) for corpus in corpora or (self.corpus,))
-        return replace(estimates, df=min(estimates.df, max(1, texts - 1)))
 
     def least(self, *values: Array) -> float:
         """Return the minimum meaningful difference, as for claims that state none."""

@@ -191,12 +191,12 @@ def passes_half_way(subject: Subject, points: Points, least: float, level: float
     """
     size = len(points.x)
     eye = np.eye(size)
-    whole = subject.sure(points.combine((eye[-1] - eye[0])[None]))
+    whole = points.combine((eye[-1] - eye[0])[None])
     p = 2 * float(min(whole.above(least)[0], whole.below(-least)[0]))
     if p > level:
         return None
     side = np.sign(whole.value[0])
-    off = subject.sure(points.combine(side * (eye - (eye[0] + eye[-1]) / 2)))
+    off = points.combine(side * (eye - (eye[0] + eye[-1]) / 2))
     passed = passage(*(size * p_values <= level for p_values in (off.below(0.0), off.above(0.0))))
     return None if passed is None else (*passed, p)
 
@@ -207,7 +207,7 @@ def _half_way_finding(subject: Subject, profile: Profile, level: float) -> Obser
     if passed is None or passed[1] - passed[0] > (size + 2) // 3:
         return None
     start, stop, p = passed
-    change = subject.sure(points.combine((np.eye(size)[-1] - np.eye(size)[0])[None]))
+    change = points.combine((np.eye(size)[-1] - np.eye(size)[0])[None])
     ends = (float(profile.values[0]), float(profile.values[-1]))
     a, b = (f"{profile.labels[i]:,}" for i in (start, stop))
     mean = _mean(subject)

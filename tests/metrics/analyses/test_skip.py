@@ -13,7 +13,7 @@ from scipy.stats import kendalltau, spearmanr
 from reporter.app.verify.reading import key as hashed
 from reporter.core.imports import changed
 from reporter.core.places import ranges
-from reporter.forward.means import poisson_weights
+from reporter.forward.parts import poisson_weights
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analyses
 from reporter.metrics.base import Value
