@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from reporter.core.table import column as column
     from reporter.core.table import of_cell as of_cell
     from reporter.forward.observed import Observed as Observed
-    from reporter.judge.claims import Kinship as Kinship
     from reporter.judge.claims import claim_kind as claim_kind
+    from reporter.judge.kinship import Kinship as Kinship
     from reporter.judge.numbers import Numbers as Numbers
     from reporter.judge.points import Finding as Finding
     from reporter.judge.points import Range as Range
@@ -85,7 +85,7 @@ _HOMES = {
     "Difference": "reporter.metrics.base:Difference",
     "Field": "pydantic:Field",
     "Finding": "reporter.judge.points:Finding",
-    "Kinship": "reporter.judge.claims:Kinship",
+    "Kinship": "reporter.judge.kinship:Kinship",
     "StatisticName": "reporter.spec.claims:StatisticName",
     "Measured": "reporter.app.measuring:Measured",
     "Name": "reporter.spec.part:Name",

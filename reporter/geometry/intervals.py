@@ -371,7 +371,7 @@ def freedom(texts: int | None) -> float:
     return np.inf if texts is None else max(1.0, texts - 1.0)
 
 
-SKEW_OF_FEW, SKEW_OF_MANY, OTHER_TAIL = 75.0, 2.0, 0.4
+SKEW_OF_FEW, SKEW_OF_MANY, OTHER_TAIL = 75.0, 2.3, 0.4
 
 
 def errors_of(parts: Floats, texts: float) -> tuple[Floats, Floats]:

@@ -13,6 +13,7 @@ import numpy as np
 from reporter.core.files import stored_json
 from reporter.core.table import FREE
 from reporter.geometry.intervals import errors_within
+from reporter.judge.kinship import Origins
 from reporter.judge.points import Array
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Metric, Statistic, catalogue
@@ -225,30 +226,13 @@ class Numbers:
 
     def first_tokens(self, models: Sequence[str]) -> dict[str, str]:
         """Return what stands at position 0 of each model's input, as far as the database says."""
-        return {model: token for model, token in self._column("first_token").items() if model in models}
+        known = {row["model"]: str(row["first_token"]) for row in self._models if row["first_token"] is not None}
+        return {model: token for model, token in known.items() if model in models}
 
-    def fingerprints(self) -> dict[str, frozenset[str]]:
-        """Return the fingerprints of the checkpoints of each model."""
-        prints_of: dict[str, frozenset[str]] = defaultdict(frozenset)
-        for row in self._models:
-            if row["fingerprint"] is not None:
-                prints_of[row["model"]] |= {str(row["fingerprint"])}
-        return dict(prints_of)
-
-    def bases(self) -> dict[str, str]:
-        """Return the model that each model was tuned from, where it has one."""
-        return self._column("base")
-
-    def _column(self, name: str) -> dict[str, str]:
-        return {row["model"]: str(row[name]) for row in self._models if row[name] is not None}
-
-    def locations(self) -> dict[str, str]:
-        """Return the repository or the folder that each model was loaded from."""
-        return {
-            row["model"]: f"{row['source']} {row['location']}"
-            for row in self._models
-            if row["source"] in ("hub", "path") and row["location"] is not None
-        }
+    @cached_property
+    def origins(self) -> Origins:
+        """Where the models come from."""
+        return Origins(self._models, self.study.models)
 
     def view_of(self, full_name: str, view: str) -> str:
         """Return the view under which a statistic is stored: what an analysis looks at has only one."""

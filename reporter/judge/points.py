@@ -238,7 +238,8 @@ class Points:
         """
         values = self.values @ weights.T
         if self.parts is not None:  # models read the same texts, so that what a text does is averaged, not its size
-            parts = np.asarray((weights @ self.parts).mean(axis=-3))
+            parts = (weights @ self.parts).mean(axis=-3)
+            parts = np.broadcast_to(parts, (*values.shape[:-2], *parts.shape[-2:]))
             return over_models(values, np.linalg.norm(parts, axis=-1), self.size, self.df, parts)
         texts = None if self.errors is None else self._text_error(weights).mean(axis=-2)
         return over_models(values, texts, self.size, self.df)

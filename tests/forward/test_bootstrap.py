@@ -13,8 +13,8 @@ from oracles.tokens import all_tokens
 from reporter.app.verify.by_token import cosines
 from reporter.forward.batch import FEW_HALVES, GROUPS, HALF_SAMPLES, HALVES, groups_of, packed, unpacked
 from reporter.forward.means import PerText, PerToken
-from reporter.forward.parts import REPLICATES, poisson_weights
 from reporter.forward.observed import Observed
+from reporter.forward.parts import PARTS, REPLICATES, poisson_weights
 from reporter.forward.paths import QUANTITIES, FrequencySplit, TextSums
 from reporter.forward.readout import Lens
 from reporter.forward.token_categories import VIEWS
@@ -23,8 +23,8 @@ from reporter.texts.texts import originals
 
 
 def test_weights_are_poisson_with_mean_1_and_independent_over_texts_and_replicates():
-    weights = poisson_weights(np.arange(1000), seed=0).astype(float)
-    assert weights.shape == (1000, REPLICATES)
+    weights = np.concatenate([poisson_weights(np.arange(PARTS), seed).astype(float) for seed in range(10)])
+    assert weights.shape == (10 * PARTS, REPLICATES)
     assert weights.mean() == pytest.approx(1, abs=5 / np.sqrt(weights.size))
     assert weights.var() == pytest.approx(1, abs=5 * np.sqrt(3 / weights.size) + 1e-3)
     for k, probability in enumerate(np.exp(-1) / np.array([1, 1, 2, 6, 24, 120])):
@@ -38,6 +38,7 @@ def test_weights_are_poisson_with_mean_1_and_independent_over_texts_and_replicat
 
 def test_a_texts_weights_depend_on_its_number_and_the_seed_alone():
     whole, other = (poisson_weights(np.arange(100), seed) for seed in (4, 5))
+    assert len(np.unique(poisson_weights(np.arange(5 * PARTS), 4), axis=0)) == PARTS, "texts of a group go together"
     assert (poisson_weights(np.array([70, 3]), seed=4) == whole[[70, 3]]).all() and (other != whole).mean() > 0.5
     assert poisson_weights(np.zeros(0, dtype=np.int64), seed=0).shape == (0, REPLICATES)
 

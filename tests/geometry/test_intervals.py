@@ -6,8 +6,9 @@ from oracles import influence
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.tokens import all_tokens
 
+from reporter.forward.parts import PARTS, part_of, parts_of
 from reporter.geometry import intervals
-from reporter.geometry.intervals import Error, error_over_texts, errors_apart, interval, quantile
+from reporter.geometry.intervals import Error, error_over_texts, interval, quantile
 
 METRICS = ("anisotropy", "spectrum", "variance", "outliers")
 READ = ("moments", "gram", "tokens", "type_moments", "activations", "sink_tokens", "norm_ratios")
@@ -38,20 +39,34 @@ def test_the_error_is_that_of_texts_drawn_again(observe, values, texts):
     # Which three dimensions are the largest changes from draw to draw: an influence does not know it.
     assert "outliers.top3_cosine_share" not in paired
     for name in paired:
-        (alone,), (apart, own) = errors_apart([found[name, layer].spread for layer in range(2)], len(texts))
-        assert apart * 1.96 / 1.99 == pytest.approx(np.std(drawn[1][name] - drawn[0][name]), rel=0.15), name
-        for layer, error in enumerate((alone, own)):
-            assert error * 1.96 / 1.99 == pytest.approx(drawn[layer][name].std(), rel=0.15), name
+        first, second = (parts_of(found[name, layer].spread, len(texts), 0) for layer in range(2))
+        apart = np.std(drawn[1][name] - drawn[0][name])
+        assert np.linalg.norm(second - first) == pytest.approx(apart, rel=0.2), name
+        for layer, parts in enumerate((first, second)):
+            assert np.linalg.norm(parts) == pytest.approx(drawn[layer][name].std(), rel=0.15), name
 
 
-def test_layers_of_other_tokens_are_not_told_apart():
-    rng = np.random.default_rng(0)
-    one, two = (error_over_texts(rng.standard_normal(60), np.arange(60) // of, 60, 12) for of in (5, 4))
-    assert errors_apart([one, one], 12)[1][0] == 0
-    assert errors_apart([one, two], 12) is None
-    assert errors_apart([one, rng.standard_normal(9)], 12) is None
-    draws = rng.standard_normal((2, 900)) + 5 * rng.standard_normal(900)
-    assert errors_apart(list(draws), 900)[1] == pytest.approx([2**0.5, 26**0.5], rel=0.1)
+def test_replicates_and_halves_have_the_parts_of_their_texts():
+    """Of a mean over texts the part of each is known; models that read the same texts have the same groups."""
+    from reporter.forward.batch import FEW_HALVES, groups_of
+    from reporter.forward.parts import poisson_weights
+
+    x = np.random.default_rng(0).lognormal(size=60)
+    weights = poisson_weights(np.arange(60), 3).astype(float)
+    parts = parts_of(weights.T @ x / weights.sum(axis=0), 60, 3)
+    exact = (x - x.mean()) / 60 * (60 / 59) ** 0.5
+    assert parts[:60] == pytest.approx(exact, abs=0.1 * np.linalg.norm(exact)) and np.abs(parts[60:]).max() < 0.01
+    whole, error = 2 * FEW_HALVES[:, groups_of(np.arange(60), 3)].astype(float), np.linalg.norm(exact)
+    assert np.linalg.norm(parts_of(whole @ x / whole.sum(axis=1), 60, 3)) == pytest.approx(error, rel=0.5)
+    assert parts_of(np.full(1000, np.nan), 60, 3) is None and parts_of(Error(0.1, 5), 60, 3) is None
+
+
+def test_parts_of_many_texts_are_alike_in_size_and_follow_no_order_of_the_corpus():
+    assert (part_of(np.arange(PARTS)) == np.arange(PARTS)).all()
+    groups = part_of(np.arange(50 * PARTS))
+    assert (np.bincount(groups) == 50).all()
+    of_a_kind = np.bincount(groups[::4], minlength=PARTS)  # each fourth text is of one language
+    assert of_a_kind.min() > 4 and of_a_kind.max() < 25
 
 
 def test_a_sample_of_tokens_finds_the_error_of_all_of_them():
@@ -155,7 +170,6 @@ def test_quantiles_and_tails_are_of_one_distribution():
     half = quantile(0.975, 15)
     assert intervals.text_error(0.5, 0.5 - half, 0.5, 16, (0, 1)) == pytest.approx(1 + 1.5 / 4)
     assert intervals.text_errors(0.5, 0.5 - half, 0.5, 16, (0, 1)) == pytest.approx((1 + 1.5 / 4, 0))
-    assert intervals.without_t(np.array([half]), 15) == pytest.approx(1.959964)
 
 
 def test_percentile_intervals_need_texts_and_half_of_the_replicates():

@@ -13,8 +13,8 @@ from oracles.tokens import all_tokens
 
 from reporter.app.verify import by_map
 from reporter.app.verify.by_token import mean_cosine
-from reporter.forward.parts import poisson_weights
 from reporter.forward.observed import KINDS, Observed
+from reporter.forward.parts import poisson_weights
 from reporter.geometry.intervals import error_over_texts, interval, percentile_interval, share_interval
 from reporter.judge.questions.probes import difference
 from reporter.metrics import _classifiers

@@ -10,8 +10,8 @@ from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 
 from reporter.app.verify.by_token import _entropies
-from reporter.forward.parts import poisson_weights
 from reporter.forward.observable import Setting
+from reporter.forward.parts import poisson_weights
 from reporter.forward.text_entropy import TextEntropy, measured
 from reporter.metrics import entropy
 from reporter.texts.texts import originals

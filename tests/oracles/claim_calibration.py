@@ -8,9 +8,10 @@ a shared part (correlation 0.8), or one that wanders (0.9 from layer to layer). 
 texts alone; from three on each has a profile of its own around the common one, too. A statistic without an interval
 has noise from models alone. Relatives share their own profile but for a hundredth.
 
-The second table is of numbers that are means over few texts, with the percentile interval of bootstrap replicates. Each
-text has an effect on all layers alike, such as the norm of its states, and one on each layer. Both are log-normal. The
-number is that which the claim is about, at its very edge, so that either verdict is wrong.
+The second table is of numbers that are means over few texts, with their parts. Each text has an effect on all layers
+alike, such as the norm of its states, and one on each layer. Both are log-normal. The number is that which the claim is
+about, at its very edge, so that either verdict is wrong. *Corpora*: one model on two corpora. *Same texts*: two models,
+whose texts have half of their variance in common.
 """
 
 import sys
@@ -21,13 +22,13 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.signal import lfilter
 
-from reporter.geometry.intervals import percentile_interval, text_error
 from reporter.geometry.statistics import by_chance, correlation, effective_points, fisher
-from reporter.judge.claims.differ import Group, difference, paired
-from reporter.judge.claims.relation import _finding, _fisher, _moved, _Related
-from reporter.judge.claims.value import _above, _between, _over_texts
+from reporter.judge.claims.relation import _finding, _fisher, _moved, _Related, _squared_error
+from reporter.judge.claims.value import _above, _between, _of_parts
+from reporter.judge.contrasts import Group, difference, paired
 from reporter.judge.numbers import Bounded
-from reporter.judge.points import Points, inequalities
+from reporter.judge.points import Estimates, Points, inequalities
+from reporter.judge.profiles import Profile
 from reporter.judge.shapes import rule
 
 K = 13
@@ -96,8 +97,10 @@ def simulated(shape, level, kind, models, interval, repetitions, paired=False):
     count = 1 if isinstance(models, str) else models
     texts = level * noise(rng, kind, (repetitions, 1)) if interval else 0.0
     values = np.broadcast_to(SHAPES[shape] + texts + own, (repetitions, count, K))
-    covariance = np.tile(level**2 * correlation_of(kind), (count, 1, 1)) if paired else None
-    return Points(values, np.full((count, K), level) if interval else None, X, covariance=covariance)
+    # Parts of made-up texts whose products are the covariance of the errors.
+    directions = np.linalg.qr(np.random.default_rng(0).standard_normal((200, K)))[0].T
+    parts = np.tile(level * np.linalg.cholesky(correlation_of(kind)) @ directions, (count, 1, 1)) if paired else None
+    return Points(values, np.full((count, K), level) if interval else None, X, parts=parts)
 
 
 @cache
@@ -173,8 +176,8 @@ def value(form, repetitions):
 
 
 @cache
-def of_texts(texts, repetitions, points, seed, spread=0.5):
-    """Return means of log-normal contributions whose expectation is 1, and both ends of their bootstrap intervals.
+def of_texts(texts, repetitions, points, seed, spread=0.5, like=None):
+    """Return means of log-normal contributions whose expectation is 1, and their parts of texts.
 
     Args:
         texts: how many.
@@ -182,47 +185,59 @@ def of_texts(texts, repetitions, points, seed, spread=0.5):
         points: layers.
         seed: of the texts.
         spread: standard deviation of the logarithm of a text's effect.
+        like: the seed of texts that move another number as well: half of the variance is theirs.
+
+    Returns:
+        shapes (repetitions, points) and (repetitions, points, texts).
     """
     rng = np.random.default_rng([texts, seed])
     shared, each = (rng.standard_normal((repetitions, texts, size)) for size in (1, points))
+    if like is not None:
+        theirs = np.random.default_rng([texts, like]).standard_normal((repetitions, texts, 1))
+        shared = (shared + theirs) / 2**0.5
     contributions = np.exp(spread * shared - spread**2 / 2 + 0.1 * each - 0.1**2 / 2)
-    weights = rng.poisson(1.0, (400, texts))
-    weights = weights[weights.sum(axis=1) > 0]
-    replicates = np.einsum("bt,rtp->brp", weights / weights.sum(axis=1, keepdims=True), contributions)
-    ends = [percentile_interval(of, texts) for of in replicates.transpose(1, 2, 0).reshape(repetitions * points, -1)]
-    return contributions.mean(axis=1), *np.reshape(ends, (repetitions, points, 2)).transpose(2, 0, 1)
+    mean = contributions.mean(axis=1)
+    parts = (contributions - mean[:, None]) / (texts * (texts - 1)) ** 0.5
+    return mean, parts.transpose(0, 2, 1)
 
 
-def few_texts(form, texts, repetitions):
+def few_texts(form, texts, repetitions, spread=0.5):
     """Return how often a claim about numbers of few texts is supported and refuted, at its very edge."""
     kind, _, what = form.partition(", ")
     made = {"value": _values, "differ": _differences, "shape": _shapes, "relation": _relations}
-    made["paired"] = partial(_differences, gap=paired)  # one model on two corpora
-    holds, fails = np.array(made[kind](what, texts, repetitions)).T
+    made["corpora"] = partial(_differences, gap=paired)  # one model on two corpora
+    made["same texts"] = partial(_differences, gap=partial(difference, same_texts=True), like=1)
+    holds, fails = np.array(made[kind](what, texts, repetitions, spread)).T
     return float((holds <= 0.025).mean()), float((fails <= 0.025).mean())
 
 
-def _values(form, texts, repetitions):
-    numbers = zip(*(of[:, 0] for of in of_texts(texts, repetitions, 1, 0)), strict=True)
+def covered(texts, repetitions, spread, of="value"):
+    """Return how often the interval of a number, or of a difference on the same texts, covers the truth."""
+    value, parts = of_texts(texts, repetitions, 1, 1, spread)
+    if of == "difference":
+        other, others = of_texts(texts, repetitions, 1, 2, spread / 2, like=1)
+        value, parts = value - other, parts - others
+    low, high = Estimates.of_parts(value, parts, texts - 1.0).interval()
+    truth = 1.0 if of == "value" else 0.0
+    return float(((low <= truth) & (truth <= high)).mean())
+
+
+def _values(form, texts, repetitions, spread):
+    values, parts = of_texts(texts, repetitions, 1, 0, spread)
     bounds = bounded(1.0, 0.5, 2.0)[form]
-    return [inside(_over_texts(Bounded(*number), texts, (0, None)), *bounds) for number in numbers]
+    numbers = (_of_parts(float(of[0]), its[0], texts - 1.0, "") for of, its in zip(values, parts, strict=True))
+    return [inside(number, *bounds) for number in numbers]
 
 
-def _with_errors(shape, texts, repetitions, points, seed):
-    """Return numbers of texts of a shape, and their errors, (repetitions, points)."""
-    values, lows, highs = (shape * of for of in of_texts(texts, repetitions, points, seed))
-    found = zip(values.ravel(), lows.ravel(), highs.ravel(), strict=True)
-    return values, np.array([text_error(*number, texts, (0, None)) for number in found]).reshape(values.shape)
-
-
-def _differences(is_, texts, repetitions, gap=difference):
-    more = 1.3 if is_ == "same" else 1.0
-    sides = [_with_errors(size, texts, repetitions, 1, seed) for size, seed in ((more, 1), (1.0, 2))]
+def _differences(is_, texts, repetitions, spread, gap=None, like=None):
+    gap, more = gap or partial(difference, same_texts=False), 1.3 if is_ == "same" else 1.0
+    a, b = of_texts(texts, repetitions, 1, 1, spread), of_texts(texts, repetitions, 1, 2, spread, like)
     found = []
-    for (a, b), errors in zip(*(np.stack(part, axis=1) for part in zip(*sides, strict=True)), strict=True):
-        groups = (Group(("m",), value, error, texts - 1.0) for value, error in zip((a, b), errors, strict=True))
-        parts = inequalities(gap(*groups)[0], is_, more - 1.0, "")
-        found.append([pick(float(part.p) for part in of) for pick, of in zip((max, min), parts, strict=True)])
+    for values, parts, others, their_parts in zip(*a, *b, strict=True):
+        sides = ((more * values, more * parts), (others, their_parts))
+        groups = (Group(("m",), of, np.linalg.norm(its, axis=-1), texts - 1.0, its) for of, its in sides)
+        tests = inequalities(gap(*groups)[0], is_, more - 1.0, "")
+        found.append([pick(float(part.p) for part in of) for pick, of in zip((max, min), tests, strict=True)])
     return found
 
 
@@ -230,39 +245,48 @@ HILL = float(BELL[4:9].mean() - BELL[:4].mean())
 """How far the middle third of a bell lies above its outer thirds: where a claim of a bell is refuted, beyond chance."""
 
 
-def _shapes(name, texts, repetitions):
+def _shapes(name, texts, repetitions, spread):
     shapes = {"increasing": np.minimum(X, 0.5), "decreasing": -np.minimum(X, 0.5), "bell": BELL}
     shape = 1.0 + shapes.get(name, 0.1 * (X > 0.5))
-    trend = (0.5 - 1 / 24, 0.0)
+    trend = (0.5 - X[:4].mean(), 0.0)  # from the first third to the last
     edge = {"increasing": trend, "decreasing": trend, "flat": (0.0, 0.1 * 7 / 13), "bell": (HILL, 0.25)}[name]
-    values, errors = _with_errors(shape, texts, repetitions, K, 3)
-    points = Points(values[:, None], errors[:, None], X, df=texts - 1.0)
+    values, parts = of_texts(texts, repetitions, K, 3, spread)
+    values, parts = shape * values, shape[:, None] * parts
+    errors = np.linalg.norm(parts, axis=-1)
+    points = Points(values[:, None], errors[:, None], X, parts=parts[:, None], df=texts - 1.0)
     ruling = rule(name, points, at_least=edge[0], tolerance=edge[1])
     return list(zip(ruling.holds, ruling.fails, strict=True))
 
 
-def _relations(is_, texts, repetitions):
+def _relations(is_, texts, repetitions, spread):
     """Judge two rough profiles of known correlation, whose layers have errors of their own."""
     order = np.random.default_rng(7).permutation(K)
     shapes = [1.0 + 0.4 * X[order], 1.0 + 0.4 * X[np.array([3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 12])[order]]]
     edge = abs(correlation(*shapes, "spearman") or 0.0)
     claim = SimpleNamespace(x="x", y="y", over="layers", is_=is_, method="spearman", at_least=edge)
-    sides = [_with_errors(shape, texts, repetitions, K, seed) for shape, seed in zip(shapes, (3, 4), strict=True)]
+    sides = [of_texts(texts, repetitions, K, seed, spread) for seed in (3, 4)]
     found = []
-    for (x, x_errors), (y, y_errors) in zip(*(zip(*side, strict=True) for side in sides), strict=True):
+    for numbers in zip(*(zip(*side, strict=True) for side in sides), strict=True):
+        profiles = [
+            Profile("m", "c", X, shape * values, np.ones(K), (), tuple(range(K)), parts=shape[:, None] * parts)
+            for shape, (values, parts) in zip(shapes, numbers, strict=True)
+        ]
+        x, y = (profile.values for profile in profiles)
         z, error = _fisher(x, y, claim, "", effective_points(x, y, "spearman"))
-        squares = [float(np.square(errors).mean()) for errors in (x_errors, y_errors)]
+        squares = [_squared_error(profile, list(range(K))) for profile in profiles]
         finding = _finding(claim, [_Related("m", z, error, K, moved=_moved((x, y), squares, claim, z))])
         found.append(tuple(1.0 if p is None else p for p in (finding.holds, finding.fails)))
     return found
 
 
-COUNTS = (12, 15, 30, 100)
+COUNTS = (12, 20, 50, 100)
+SPREADS = (0.5, 1.0, 1.5)
 VALUES, SIDES = ("above", "below", "between", "within"), ("above", "below", "different", "same")
 FORMS = (
     *(f"value, {form}" for form in VALUES),
     *(f"differ, {is_}" for is_ in SIDES),
-    *(f"paired, {is_}" for is_ in ("above", "different", "same")),
+    *(f"corpora, {is_}" for is_ in ("above", "different", "same")),
+    *(f"same texts, {is_}" for is_ in ("above", "below", "different", "same")),
     *(f"shape, {name}" for name in ("increasing", "decreasing", "flat", "bell")),
     *(f"relation, {is_}" for is_ in ("positive", "none")),
 )
@@ -289,7 +313,11 @@ if __name__ == "__main__":
     print("| claim | statistic | models | false 'supported' |\n|---|---|---|---|")
     for row in table(repetitions):
         print(f"| {row[0]} | {row[1]} | {row[2]} | {100 * row[3]:.1f} % |", flush=True)
-    print(f"\n| claim | {' | '.join(f'{texts} texts' for texts in COUNTS)} |\n|---|{'---|' * len(COUNTS)}")
+    heads = [f"{texts} texts, {spread:g}" for spread in SPREADS for texts in COUNTS]
+    print(f"\n| claim | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}")
     for form in FORMS:
-        wrong = (few_texts(form, texts, repetitions) for texts in COUNTS)
+        wrong = (few_texts(form, texts, repetitions, spread) for spread in SPREADS for texts in COUNTS)
         print(f"| {form} | {' | '.join(f'{100 * a:.1f}, {100 * b:.1f}' for a, b in wrong)} |", flush=True)
+    for of in ("value", "difference"):
+        rates = (covered(texts, 10 * repetitions, spread, of) for spread in SPREADS for texts in COUNTS)
+        print(f"| coverage, {of} | {' | '.join(f'{100 * rate:.1f}' for rate in rates)} |", flush=True)

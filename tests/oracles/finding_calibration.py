@@ -8,7 +8,6 @@ sentence, were it believed. Views, floors, baselines and checkpoints have noise 
 
 import math
 import sys
-from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -20,10 +19,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles`` whe
 
 from oracles.claim_calibration import KINDS, K, noise
 
-from reporter.geometry.intervals import error_over_texts, errors_apart, quantile
+from reporter.geometry.intervals import quantile
 from reporter.judge.numbers import MetricRow, Numbers
 from reporter.judge.points import Points
-from reporter.judge.profiles import covariance_of
 from reporter.judge.questions import look
 from reporter.judge.questions.extremes import extreme
 from reporter.judge.questions.subjects import Subjects
@@ -170,26 +168,19 @@ def of_texts(seed, kind, paired, height=0.5, error=0.03, at=7):
     rng = np.random.default_rng([seed, len(kind)])
     texts = 0.3 + height * bell(at) + error * math.sqrt(TEXTS) * noise(rng, kind, (TEXTS,))
     mean = texts.mean(axis=0)
-    errors = [error_over_texts(of, np.arange(TEXTS), TEXTS, TEXTS) for of in (texts - mean).T]
-    apart = np.array([np.pad(row, (0, K - len(row))) for row in errors_apart(errors, TEXTS)])
-    own = apart.diagonal()
-    covariance = covariance_of(own, apart)[None] if paired else None
-    return Points(mean[None], own[None], np.linspace(0, 1, K), covariance=covariance)
-
-
-def sure(some):
-    """Return estimates as sure as texts let them be."""
-    return replace(some, df=TEXTS - 1)
+    parts = (texts - mean).T / math.sqrt(TEXTS * (TEXTS - 1))
+    own = np.linalg.norm(parts, axis=-1)
+    return Points(mean[None], own[None], np.linspace(0, 1, K), parts=parts[None] if paired else None, df=TEXTS - 1.0)
 
 
 def not_told_apart(seed, kind, paired):
     """Return the set of layers not told apart from the top of a bell, at 5 %."""
-    return extreme(SimpleNamespace(sure=sure), of_texts(seed, kind, paired), 0.01, 0.05)
+    return extreme(of_texts(seed, kind, paired), 0.01, 0.05)
 
 
 def ruled_out(seed, kind, paired):
     """Return whether a layer is ruled out as the highest, at 5 %, where all layers are equal."""
-    p = sure(of_texts(seed, kind, paired, height=0).differences()).above(0.0).reshape(K, K)
+    p = of_texts(seed, kind, paired, height=0).differences().above(0.0).reshape(K, K)
     return bool((K - 1) * p[:, 7].min() <= 0.05)
 
 

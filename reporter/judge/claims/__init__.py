@@ -12,19 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reporter.core.confined import quoted
-from reporter.core.errors import SHORT, ReporterError
+from reporter.core.errors import ReporterError
 from reporter.core.imports import Registry
 from reporter.core.numbers import counted
 from reporter.geometry.intervals import quantile
+from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import PATH, Incomparable, Missing, Numbers
 from reporter.judge.points import FEWEST_MODELS, LEVEL, ROUNDING, Array, Finding, Inequality
 from reporter.metrics.base import Statistic
 from reporter.spec import Study
 from reporter.spec.claims import Claim
 from reporter.spec.corpora import ALIKE
-from reporter.spec.models import HubModel, PathModel, RecipeModel
 from reporter.spec.offer import ClaimForm
-from reporter.spec.recipes import Tuning
 
 # What a kind of claim is, and where kinds are found.
 #
@@ -202,88 +201,6 @@ def untestable_claims(study: Study, words: Mapping[str, int]) -> Iterator[str]:
 
 
 # What several kinds of claims share: which corpora, what is left out, smallest effects, equal sizes, SQL.
-
-
-# Which models are independent of each other: copies count once, relatives count as one.
-#
-# Three fine-tunings of one model agree because they share nearly all of their weights, not because models like them
-# do. So the spread between them says nothing of other models. Seeds of one recipe are trained apart and are no
-# relatives.
-
-
-@dataclass(frozen=True)
-class Kinship:
-    """Models in groups that count as one each.
-
-    Args:
-        units: the groups; copies are left out.
-        notes: who was left out as a copy, and who counts together, for readers.
-    """
-
-    units: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, numbers: Numbers, models: Sequence[str]) -> Kinship:
-        """Group models by what the database and the study say of them.
-
-        Equal fingerprints in all checkpoints are copies. Relatives are models of which one is the ``base`` of another
-        (or what its recipe continues), that have a base in common, or that are checkpoints or revisions of one
-        repository or folder. Random initialisations share nothing but their configuration: they are relatives of none.
-
-        Args:
-            numbers: the study's numbers.
-            models: as the database calls them; baselines have theirs in brackets.
-        """
-        prints = numbers.fingerprints()
-        kept: list[str] = []
-        notes = []
-        for model in models:
-            weights = prints.get(model)
-            twin = next((other for other in kept if weights and prints.get(other) == weights), None)
-            if twin is None:
-                kept.append(model)
-            else:
-                notes.append(f"{model} has the same weights as {twin} and is not counted again")
-        groups: list[tuple[set[str], list[str]]] = []
-        for model in kept:
-            roots = _roots(model, numbers)
-            related = [group for group in groups if group[0] & roots]
-            members = [name for _, names in reversed(related) for name in names]
-            joined = (roots.union(*(shared for shared, _ in related)), [*members, model])
-            groups = [*(group for group in groups if group not in related), joined]
-        for _, names in groups:
-            if len(names) > 1:
-                notes.append(f"{', '.join(names)} have a common origin and count as one model")
-        order = {model: place for place, model in enumerate(kept)}
-        units = sorted((tuple(sorted(names, key=order.__getitem__)) for _, names in groups), key=lambda u: order[u[0]])
-        return cls(tuple(units), tuple(notes))
-
-
-def _roots(model: str, numbers: Numbers) -> set[str]:
-    """Return everything that a model comes from, itself included."""
-    study, locations, bases = numbers.study, numbers.locations(), numbers.bases()
-    roots = {f"weights {print_}" for print_ in numbers.fingerprints().get(model, ())}
-    if model.endswith(" (random-init)"):
-        return roots | {f"model {model}"}
-    queue, visited = [model.removesuffix(" (shuffled)")], set()
-    while queue:
-        name = queue.pop()
-        if name in visited:
-            continue
-        visited.add(name)
-        spec = study.models.get(name)
-        if isinstance(spec, HubModel):
-            roots.add(f"place hub {spec.hub}")
-        place = locations.get(name)
-        if place and SHORT in place and isinstance(spec, PathModel):  # folders of other places may have that name, too
-            place = f"path {spec.path}"
-        if place:
-            roots.add(f"place {place}")
-        origin = spec.recipe.continues if isinstance(spec, RecipeModel) and isinstance(spec.recipe, Tuning) else None
-        parents = (None if spec is None else spec.base, bases.get(name), origin)
-        queue += [base for base in parents if base is not None]
-    return roots | {f"model {name}" for name in visited}
 
 
 T = TypeVar("T")

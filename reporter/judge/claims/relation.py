@@ -34,6 +34,7 @@ from reporter.geometry.statistics import (
     near_perfect,
 )
 from reporter.judge import claims, points
+from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import PATH, Missing, Numbers
 from reporter.judge.profiles import Profile, Profiles
 from reporter.spec import Study
@@ -175,7 +176,7 @@ def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, 
         else:
             read = _over_layers if claim.over == "layers" else _over_types
             related, more = claims.left_out(models, partial(read, numbers, claim, view, corpus), strict)
-            kin = claims.Kinship.of(numbers, [correlation.model for correlation in related])
+            kin = Kinship.of(numbers.origins, [correlation.model for correlation in related])
             notes += [*more, *kin.notes]
         alone = [_finding(claim, [pair], fixed) for pair in related]
         for pair, finding in zip(related, alone, strict=True) if claim.over != "models" else ():
@@ -288,7 +289,7 @@ def _over_models(
 
     pairs, notes = claims.left_out(models, read, strict)
     by_model = dict(pairs)
-    kin = claims.Kinship.of(numbers, list(by_model))
+    kin = Kinship.of(numbers.origins, list(by_model))
     if len(pairs) < FEWEST:
         raise Missing(f"{len(pairs)} models have both {claim.x} and {claim.y}; at least {FEWEST} are needed")
     few = len(kin.units) < FEWEST  # enough models, but relatives: their correlation is shown, and nothing tested
@@ -353,7 +354,7 @@ def _strength(claim: Relation) -> float:
     return SMALL if claim.at_least is None else claim.at_least
 
 
-def _joined(related: Sequence[_Related], kin: claims.Kinship) -> list[_Related]:
+def _joined(related: Sequence[_Related], kin: Kinship) -> list[_Related]:
     by_model = {correlation.model: correlation for correlation in related}
     units = [[by_model[model] for model in unit] for unit in kin.units]
     return [

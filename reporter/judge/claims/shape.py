@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
 from reporter.judge import claims, points
+from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing, Numbers
 from reporter.judge.profiles import Profile, Profiles, together
 from reporter.judge.shapes import PEAK_WITHIN, rule
@@ -140,7 +141,7 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
         notes += [*left_out, *(note for profile in profiles for note in profile.notes)]
         for profile in profiles:
             _refuse_what_is_fixed(profile, shape)
-        kin = claims.Kinship.of(numbers, [profile.model for profile in profiles])
+        kin = Kinship.of(numbers.origins, [profile.model for profile in profiles])
         notes += kin.notes
         alone = {p.model: _test(numbers, [p], ((p.model,),), shape) for p in profiles}
         evidence += [finding.evidence(model, corpus) for model, finding in alone.items()]

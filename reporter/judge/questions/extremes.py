@@ -58,7 +58,7 @@ class Extreme:
     weights: Array
 
 
-def extreme(subject: Subject, points: Points, least: float, level: float) -> Extreme | None:
+def extreme(points: Points, least: float, level: float) -> Extreme | None:
     """Return the largest point with the set of points that do not differ from it; None for no inner peak.
 
     A point differs if another one is shown to be higher by more than ``least`` (one-sided, Bonferroni over the
@@ -152,7 +152,7 @@ def signed(profile: Profile, sign: int) -> Profile:
 
 def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float) -> Observation | None:
     points, least = subject.points(signed(profile, sign)), subject.least(profile.values)
-    peak = extreme(subject, points, least, level)
+    peak = extreme(points, least, level)
     if peak is None:
         return None
     p, against, note = peak.p, "", UNKNOWN
@@ -256,7 +256,7 @@ def _second_peak(subject: Subject, view: str, level: float) -> Observation | Non
     if view != subject.view and _peaks(subject, subject.view, level) is not None:
         return None
     least, size = subject.least(profile.values), len(profile.values)
-    if view == subject.view and extreme(subject, subject.points(profile), least, level) is not None:
+    if view == subject.view and extreme(subject.points(profile), least, level) is not None:
         return None
     untrained = _untrained_curve(subject, view)
     peak, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))

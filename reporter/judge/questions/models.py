@@ -18,8 +18,9 @@ import numpy as np
 from reporter.core.files import stored_json
 from reporter.core.places import capital, token_set
 from reporter.geometry.statistics import Method, fisher_interval
-from reporter.judge.claims import Kinship, at_equal_size, first_token_differences
-from reporter.judge.claims.differ import Group, difference, over_corpora
+from reporter.judge.claims import at_equal_size, first_token_differences
+from reporter.judge.contrasts import Group, difference, over_corpora
+from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing
 from reporter.judge.points import FEWEST_MODELS, THESE_MODELS, Estimates, span
 from reporter.judge.profiles import Profile
@@ -88,7 +89,7 @@ def _group(subjects: Subjects, side: Side, baseline: str = "") -> Group | None:
         if len(measured) < len(profiles):
             return None
         numbers[model] = over_corpora([profile.mean for profile in measured])
-    return Group.of(Kinship.of(subjects.numbers, list(numbers)), numbers) if numbers else None
+    return Group.of(Kinship.of(subjects.numbers.origins, list(numbers)), numbers) if numbers else None
 
 
 def _gaps(a: Group, b: Group) -> Estimates:

@@ -228,7 +228,7 @@ def _half_way_finding(subject: Subject, profile: Profile, level: float) -> Obser
 
 def _turn_finding(subject: Subject, profile: Profile, sign: int, level: float) -> Observation | None:
     least = subject.least(profile.values)
-    peak = extreme(subject, subject.points(signed(profile, sign), steps=True), least, level)
+    peak = extreme(subject.points(signed(profile, sign), steps=True), least, level)
     if peak is None:
         return None
     steps = [f"{profile.labels[i]:,}" for i in (peak.at, peak.among[0], peak.among[-1])]
