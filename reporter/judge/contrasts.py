@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reporter.judge import points
-
-if TYPE_CHECKING:
-    from reporter.judge.kinship import Kinship
+from reporter.judge.kinship import Kinship, Origins
 
 
 def over_corpora(numbers: Sequence[points.Estimates]) -> points.Estimates:
@@ -150,15 +147,20 @@ def _hedges(a: Group, b: Group) -> float | None:
     return float((a.mean - b.mean) / pooled * (1 - 3 / (4 * (n + m) - 9)))
 
 
-def paired(a: Group, b: Group) -> tuple[points.Estimates, float | None]:
+def paired(a: Group, b: Group, same_texts: bool = False) -> tuple[points.Estimates, float | None]:
     """Return the mean over models of a − b, the same models in both, and its standardised size (d of paired samples).
 
-    Student's t over the models' differences from three models on, and the error over the texts of both corpora added in
-    full. One or two models have text errors alone.
+    Student's t over the models' differences from three models on, and the error over texts added in full. One or two
+    models have text errors alone.
+
+    Args:
+        a: models on one side.
+        b: the same models, in the same order, on the other side: on another corpus, or under another token set.
+        same_texts: whether both were measured on the same texts.
     """
     gaps, size = a.values - b.values, max(a.size, b.size)
     of_a, of_b = a.over_texts, b.over_texts
-    texts = None if of_a is None or of_b is None else of_a.minus(of_b)
+    texts = None if of_a is None or of_b is None else of_a.minus(of_b, paired=same_texts)
     estimates = points.over_models(
         gaps[:, None],
         None if texts is None else texts.error,
@@ -171,3 +173,35 @@ def paired(a: Group, b: Group) -> tuple[points.Estimates, float | None]:
     spread = float(gaps.std(ddof=1))
     d = float(gaps.mean()) / spread * (1 - 3 / (4 * len(gaps) - 5)) if spread > points.ROUNDING * size else None
     return estimates, d
+
+
+def contrast(
+    origins: Origins, of: Mapping[str, points.Estimates], minus: Mapping[str, points.Estimates], same_texts: bool = True
+) -> points.Estimates:
+    """Return one number of each of some models, P = 1, minus that of others, as the mean over independent models.
+
+    Args:
+        origins: which models are copies and relatives.
+        of: the numbers of one side, by model.
+        minus: those of the other.
+        same_texts: whether both were measured on the same texts.
+    """
+    a, b = (Group.of(Kinship.of(origins, list(side)), side) for side in (of, minus))
+    if of.keys() == minus.keys():
+        return paired(a, b.ordered([b.models.index(model) for model in a.models]), same_texts)[0]
+    return difference(a, b, same_texts)[0]
+
+
+def mean_over(kin: Kinship, numbers: Mapping[str, points.Estimates]) -> points.Estimates:
+    """Return the means of P numbers over independent models, with what is known of their errors."""
+
+    def means(of: Callable[[points.Estimates], points.Array]) -> points.Array:
+        return np.array([np.mean([of(numbers[model]) for model in unit], axis=0) for unit in kin.units])
+
+    values, df = means(lambda number: number.value), min(number.df for number in numbers.values())
+    size = np.abs(values).max()
+    if all(number.parts is not None for number in numbers.values()):
+        parts = np.asarray(means(lambda number: np.asarray(number.parts)).mean(axis=0))
+        return points.over_models(values, np.linalg.norm(parts, axis=-1), size, df, parts)
+    errors = means(points.max_of).mean(axis=0)
+    return points.over_models(values, errors if np.isfinite(errors).all() else None, size, df)

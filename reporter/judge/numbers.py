@@ -27,6 +27,12 @@ ANALYSIS_VIEW = "words"
 PATH = ("embedding", "block")
 """The sites that a profile over depth passes where a claim names none."""
 
+CORPUS_SIZES = """
+WITH read AS (FROM cells SELECT corpus, min(distinct_texts) AS units WHERE study = $study GROUP BY ALL)
+SELECT corpus, words, coalesce(units, clusters, texts) AS texts, if(clusters IS NULL, 'text', 'cluster') AS unit
+FROM corpora LEFT JOIN read USING (corpus) WHERE study = $study AND words > 0 AND texts > 0
+"""
+
 _TEXT = re.compile(r"'((?:[^']|'')*)'")
 _READ = re.compile(r"\b(?:from|join)\s+(?:main\s*\.\s*)?\"?(\w+)", re.IGNORECASE)
 """A text in a query, and a table that it reads."""
@@ -164,12 +170,7 @@ class Numbers:
 
         Of the models, the one that reads the fewest different texts decides.
         """
-        return self._records(
-            "WITH read AS (FROM cells SELECT corpus, min(distinct_texts) AS units WHERE study = $study GROUP BY ALL) "
-            "SELECT corpus, words, coalesce(units, clusters, texts) AS texts, "
-            "if(clusters IS NULL, 'text', 'cluster') AS unit FROM corpora LEFT JOIN read USING (corpus) "
-            "WHERE study = $study AND words > 0 AND texts > 0"
-        )
+        return self._records(CORPUS_SIZES)
 
     def texts_of(self, full_name: str, corpus: str) -> int | None:
         """Return how many texts or clusters a statistic's intervals are over; None if it is an analysis or unknown."""

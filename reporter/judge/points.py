@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.geometry.intervals import below, errors_of, quantile
+from reporter.geometry.intervals import below, errors_of, freedom, quantile, text_error
 from reporter.store.schema import Word
 
 Array = NDArray[np.float64]
@@ -118,6 +118,15 @@ class Estimates:
         parts = None if self.parts is None else self.parts * signs[..., None]
         return replace(self, value=self.value * signs, parts=parts)
 
+    def weighted(self, weights: Array) -> Estimates:
+        """Return weighted sums, (Q, P) by P numbers; without parts their errors go together, which overstates them."""
+        value, size = self.value @ weights.T, np.abs(weights)
+        if self.parts is not None and self.texts is not None:
+            return Estimates.of_parts(value, weights @ self.parts, self.df)
+        with np.errstate(invalid="ignore"):
+            error = np.where(size > 0, size * self.error[..., None, :], 0.0).sum(axis=-1)
+        return Estimates(value, error, self.df, error)
+
     def some(self, places: Sequence[int]) -> Estimates:
         """Return some of the P numbers."""
         texts = None if self.texts is None else self.texts[..., places]
@@ -136,6 +145,30 @@ class Estimates:
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(error > 0, by / error, np.where(by > 0, np.inf, -np.inf))
         return below(-z, self.df)
+
+
+def measured(
+    values: Array, ends: Sequence[Bounds], parts: Array | None, texts: int | None, bounds: Bounds, fixed: bool = False
+) -> Estimates:
+    """Return stored numbers with their errors over texts, P = K.
+
+    Args:
+        values: shape (K,).
+        ends: of each the ends of its 95 % interval; None where it has none, and its error is infinite.
+        parts: of texts in each, (K, G), which go before intervals; None where they are not known.
+        texts: how many there are; None where intervals are not over texts.
+        bounds: least and most that the numbers can be.
+        fixed: whether the texts are no sample of others, so that only rounding is left.
+    """
+    df = np.inf if fixed else freedom(texts)
+    if fixed:
+        errors = np.full(len(values), ROUNDING * float(np.abs(values).max()))
+    elif parts is not None:
+        return Estimates.of_parts(values, parts, df)
+    else:
+        found = [text_error(value, *of, texts, bounds) for value, of in zip(values.tolist(), ends, strict=True)]
+        errors = np.array([np.inf if error is None else error for error in found])
+    return Estimates(values, errors, df, errors)
 
 
 def max_of(estimates: Estimates) -> Array:

@@ -1,11 +1,14 @@
 """Profiles: a statistic of one model on one corpus over its layers, or over its training."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reporter.core.places import ranges
 from reporter.geometry.intervals import freedom, text_error
 from reporter.judge.numbers import MetricRow, Missing, Numbers, at_layer
 from reporter.judge.points import ROUNDING, Array, Estimates, Points
@@ -71,6 +74,12 @@ class Profile:
             return Estimates.of_parts(self.values, self.parts, self.df)
         errors = np.full(len(self.values), np.inf) if self.errors is None else self.errors
         return Estimates(self.values, errors, self.df, self.errors)
+
+    def some(self, points: Sequence[int]) -> Profile:
+        """Return some of its points."""
+        errors, parts = (None if array is None else array[points] for array in (self.errors, self.parts))
+        labels = tuple(self.labels[point] for point in points)
+        return replace(self, x=self.x[points], values=self.values[points], errors=errors, parts=parts, labels=labels)
 
     def names(self, training: bool, step: bool) -> tuple[tuple[str, ...], str]:
         """Return what readers call its points, and what these are: training steps, layers or blocks.
@@ -150,8 +159,9 @@ class Profiles:
             raise Missing(f"{model} has {count}; at least 2 are needed")
         groups.sort(key=lambda group: group[0].step or 0)
         steps = [group[0].step or 0 for group in groups]
-        means, of_groups = zip(*(self.one(group, model, corpus) for group in groups), strict=True)
-        notes = tuple(dict.fromkeys(note for of_group in of_groups for note in of_group))
+        found = [self.one(group, model, corpus) for group in groups]
+        means = [profile.mean for profile in found]
+        notes = tuple(dict.fromkeys(note for profile in found for note in profile.notes))
         if unknown:
             notes += (f"checkpoint {', '.join(unknown)} is left out, because its training step is unknown",)
         x = np.array(steps, dtype=float)
@@ -161,12 +171,12 @@ class Profiles:
         complete = errors if np.isfinite(errors).all() else None
         return Profile(model, corpus, x, values, complete, notes, tuple(steps), parts=parts, df=self.df(corpus))
 
-    def last(self, model: str, corpus: str) -> tuple[Estimates, tuple[str, ...]]:
-        """Return one number of a model with its error, and notes: at a layer, or the mean over layers."""
+    def last(self, model: str, corpus: str) -> Profile:
+        """Return the points that one number of a model is the mean of: a layer, or all layers."""
         return self.one(self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step), model, corpus)
 
-    def one(self, rows: Sequence[MetricRow], model: str, corpus: str) -> tuple[Estimates, tuple[str, ...]]:
-        """Return the number of one checkpoint: at a layer, or the mean over layers that are not fixed by definition.
+    def one(self, rows: Sequence[MetricRow], model: str, corpus: str) -> Profile:
+        """Return the points of one checkpoint: a layer, or all layers that are not fixed by definition.
 
         Raises:
             Missing: there is none, or the layer's value is fixed by definition.
@@ -183,7 +193,7 @@ class Profiles:
                     raise Missing(f"{by_definition(self.full_name, layer, model, value)}; name another layer")
             free, fixed = at_place, ()
         profile = self._along(free, model, corpus, whole=True)
-        return profile.mean, (*profile.notes, *self._told(model, fixed))
+        return replace(profile, notes=(*profile.notes, *self._told(model, fixed)))
 
     def _of(self, corpus: str) -> list[MetricRow]:
         rows = [row for row in self.numbers.rows(self.full_name, self.view) if row.corpus == corpus]
@@ -250,6 +260,24 @@ class Profiles:
         if not (errors > 0).any():
             return None, (f"the intervals of {self.full_name} have no width",)
         return np.where(errors > 0, errors, errors[errors > 0].min()), ()
+
+
+def in_common(profiles: Sequence[Profile]) -> tuple[list[Profile], list[str]]:
+    """Return profiles over depth without the ends that another one lacks, such as an embedding without a number.
+
+    Like is compared with like then. Also a note for each end that was left out, for readers.
+    """
+    low, high = max(p.x[0] for p in profiles) - 1e-9, min(p.x[-1] for p in profiles) + 1e-9
+    kept, notes = [], []
+    for profile in profiles:
+        inside = np.flatnonzero((profile.x >= low) & (profile.x <= high))
+        left = [label for index, label in enumerate(profile.labels) if index not in inside]
+        if not left or not len(inside):
+            kept.append(profile)
+            continue
+        notes.append(f"layer {ranges(left, commas=True)} of {profile.model} is left out, since another model has none")
+        kept.append(profile.some(inside.tolist()))
+    return kept, notes
 
 
 def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:

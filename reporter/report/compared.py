@@ -1,51 +1,28 @@
 """The main comparison as a table to download: models and roles on the main statistics, with and without sinks.
 
-The number of a model is its mean over the embedding and the blocks at the last checkpoint, without values that a
-definition fixes. The ends of its interval are the means of the layers' ends. Layers share their texts, so their errors
-go together; the interval is as wide as if they did so fully, and never too narrow. Roles have Student's interval over
-their models, or of two models one over texts, as in the table ``over_models``.
+Its numbers are those of the overview (:mod:`reporter.report.sides`): means over the embedding and the blocks at the
+last checkpoint, without values that a definition fixes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
+from math import isnan
 from typing import TYPE_CHECKING
 
-from reporter.charts.chart import Drawn, Read, filled
+from reporter.charts.chart import Drawn
 from reporter.charts.layout import Scene
-from reporter.core.table import FREE, LAST_CHECKPOINT
-from reporter.report.tables import Row, rows_of
+from reporter.report.sides import PAIR, MainStatistics
+from reporter.report.tables import Row
 
 if TYPE_CHECKING:
     import pandas as pd
 
 WIDTH, HEIGHT, MARGIN = 336, 104, 14
 """Of a small profile, in quarters of a pixel: whole numbers are short, and there are many."""
-PAIR = ("words", "no-sinks")
-"""The views that stand beside each other where a study has both; otherwise its first two."""
 _NO_NUMBER: Row = {"value": None, "ci_low": None, "ci_high": None}
-
-COMPARED = f"""
-WITH own AS (
-  SELECT *, metric || '.' || statistic AS full_name FROM layer_metrics
-  WHERE study = $study AND list_contains(string_split($statistics, ' '), full_name)
-    AND (site IS NULL OR site IN ('embedding', 'block')) AND {FREE}
-    AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
-    AND {LAST_CHECKPOINT}
-)
-SELECT full_name AS statistic, corpus, view, role, model, 1 AS models, avg(value) AS value,
-  if(count(ci_low) = count(value), avg(ci_low), NULL) AS ci_low,
-  if(count(ci_high) = count(value), avg(ci_high), NULL) AS ci_high
-FROM own GROUP BY ALL
-UNION ALL BY NAME
-SELECT metric || '.' || statistic AS statistic, corpus, view, role, models, value, ci_low, ci_high
-FROM over_models
-WHERE study = $study AND step IS NULL AND site IS NULL AND layer IS NULL
-  AND list_contains(string_split($statistics, ' '), metric || '.' || statistic)
-ORDER BY statistic, corpus, view, model NULLS FIRST, role
-"""
 
 
 @dataclass(frozen=True)
@@ -57,8 +34,8 @@ class Compared:
         views: the views beside each other.
         tables: one for each ``corpus``: its ``roles``, then its ``models`` in the order of the legend. Each of these
             has a ``name``, a ``style`` and ``cells``: the ``numbers`` of a statistic, one for each view.
-        sql: the query.
-        frame: what it returned.
+        sql: a query that shows the numbers by layer.
+        frame: the numbers of all models and roles.
     """
 
     charts: tuple[Drawn, ...]
@@ -68,19 +45,22 @@ class Compared:
     frame: pd.DataFrame
 
 
-def read_compared(read: Read, scene: Scene, main: Sequence[Drawn], first: Sequence[str]) -> Compared | None:
+def read_compared(
+    numbers: MainStatistics, scene: Scene, main: Sequence[Drawn], first: Sequence[str]
+) -> Compared | None:
     """Compare the models; None where fewer than two have numbers, or there are none."""
     charts = [drawn for drawn in main if drawn.chart.kind in ("profile", "dots") and not drawn.empty]
     if len(scene.styles.own) < 2 or not charts:
         return None
     order = list(dict.fromkeys([*first, *(drawn.id for drawn in charts)]))
     charts.sort(key=lambda drawn: order.index(drawn.id))
+    import pandas as pd
+
     views = PAIR if set(PAIR) <= set(scene.views) else tuple(scene.views[:2])
-    sql = filled(COMPARED, study=scene.study, statistics=" ".join(drawn.id for drawn in charts))
-    frame = read(sql)
-    rows = rows_of(frame)
+    rows = list(_rows(numbers, scene, [drawn.id for drawn in charts]))
+    frame = pd.DataFrame(rows, columns=_COLUMNS)
     by_key = {(row["statistic"], row["corpus"], row["view"], row["model"] or f"{row['role']}s"): row for row in rows}
-    count = {(row["corpus"], row["role"]): int(row["models"]) for row in rows if row["model"] is None}
+    count = {(row["corpus"], row["role"]): row["models"] for row in rows if row["model"] is None}
     tables = []
     for corpus in scene.corpora:
 
@@ -98,7 +78,22 @@ def read_compared(read: Read, scene: Scene, main: Sequence[Drawn], first: Sequen
         models: list[Row] = [{"name": s.model, "style": s, "cells": cells(s.model)} for s in scene.styles.own]
         if any(number["value"] is not None for line in models for cell in line["cells"] for number in cell["numbers"]):
             tables.append({"corpus": corpus, "roles": roles, "models": models})
-    return Compared(tuple(charts), views, tuple(tables), sql, frame) if tables else None
+    return Compared(tuple(charts), views, tuple(tables), numbers.sql, frame) if tables else None
+
+
+_COLUMNS = ("statistic", "corpus", "view", "role", "model", "models", "value", "ci_low", "ci_high")
+
+
+def _rows(numbers: MainStatistics, scene: Scene, names: Sequence[str]) -> Iterator[Row]:
+    """Yield the mean over layers of each role and each model."""
+    roles = [numbers.role_side(role) for role in numbers.roles]
+    sides = [*(side for side in roles if side.several), *numbers.each]
+    for name, corpus, view in product(sorted(names), scene.corpora, scene.views):
+        for side in sides:
+            if not isnan((number := numbers.number(name, corpus, view, side)).value):
+                of = (name, corpus, view, side.role, None if side.several else side.name, number.models)
+                ends = (None if isnan(end) else end for end in (number.low, number.high))
+                yield dict(zip(_COLUMNS, (*of, number.value, *ends), strict=True))
 
 
 Profiles = dict[tuple[str, str, str], list[tuple[float, float]]]

@@ -238,12 +238,13 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
     if sinks and not any(explorer.name == "tokens" for explorer in explorers):
         explorers = (Explorer("tokens", "Tokens", about="Which tokens have extreme states?"), *explorers)
     contents = replace(contents, answers=read_answers(read, name, order))
+    overview = read_overview(read, contents)
     return replace(
         contents,
-        overview=read_overview(read, contents),
+        overview=overview,
         explorers=explorers,
         sinks=sinks,
-        compared=read_compared(read, scene, main, [*findings.about, *claims.about]),
+        compared=read_compared(overview.numbers, scene, main, [*findings.about, *claims.about]),
         texts=read_texts(read, name),
         numbers_hash=read_hash(read, name),
     )

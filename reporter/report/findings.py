@@ -12,7 +12,7 @@ from reporter.core.numbers import near
 from reporter.core.places import listed, token_set
 from reporter.judge.questions import QUESTIONS
 from reporter.judge.questions.question import boxes_of
-from reporter.report.compared import PAIR
+from reporter.report.sides import PAIR
 from reporter.report.tables import Row, figure_link, parsed, rows_of
 from reporter.store.rows import as_named
 

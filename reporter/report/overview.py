@@ -15,9 +15,9 @@ from reporter.core.places import capital, listed, token_set
 from reporter.judge.numbers import main_statistics
 from reporter.report import tables as queries
 from reporter.report.citing import read_passes
-from reporter.report.compared import PAIR, path_of
+from reporter.report.compared import path_of
 from reporter.report.sentences import Sentence, scope_of, sentences_of
-from reporter.report.sides import MainStatistics, Number, Side
+from reporter.report.sides import PAIR, MainStatistics, Number, Side
 
 if TYPE_CHECKING:
     from reporter.report.contents import Contents
@@ -87,9 +87,11 @@ class Overview:
         models: the models behind the columns, where these are means of roles.
         tables: one for each corpus.
         quote: what a reader should know before quoting a number.
+        numbers: what all of it is made of.
     """
 
     line: str
+    numbers: MainStatistics
     sentences: tuple[Sentence, ...] = ()
     scope: str = ""
     charts: tuple[str, ...] = ()
@@ -133,6 +135,7 @@ def read_overview(read: Read, contents: Contents) -> Overview:
     sides, sentences = numbers.sides, tuple(sentences_of(numbers)) if tables else ()
     return Overview(
         line=_line(contents, numbers),
+        numbers=numbers,
         sentences=sentences,
         scope=scope_of(numbers) if tables else "",
         charts=_charts(numbers, charts, [sentence.figure for sentence in sentences]),
@@ -178,7 +181,7 @@ def _paths(numbers: MainStatistics, name: str, corpus: str) -> dict[str, tuple[t
         (view, side): profile
         for view in numbers.sets
         for side in numbers.columns
-        if (profile := numbers.profile(name, corpus, view, side)) is not None and len(profile.x) > 1
+        if (profile := numbers.curve(name, corpus, view, side)) is not None and len(profile.x) > 1
     }
     values = [value for profile in found.values() for value in profile.values.tolist()]
     return {

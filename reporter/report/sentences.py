@@ -6,7 +6,7 @@ and if it is large enough to mention.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, floor, isnan, log10
@@ -19,8 +19,7 @@ from reporter.core.places import capital, end, listed, places, token_set
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.points import Array, around
 from reporter.judge.questions.subjects import MATERIAL, share_of_range, topic
-from reporter.report.compared import PAIR
-from reporter.report.sides import MainStatistics, Number, Profile, Side, at_common_depths, effects
+from reporter.report.sides import PAIR, Curve, MainStatistics, Number, Side, at_common_depths, effects
 from reporter.report.tables import figure_link
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def tests_of(numbers: MainStatistics) -> int:
         for name in numbers.known
         if numbers.comparable(name)
         for view in numbers.views
-        if (profile := numbers.profile(name, numbers.corpora[0], view, wide)) is not None
+        if (profile := numbers.curve(name, numbers.corpora[0], view, wide)) is not None
     ]
     models = len(numbers.styles)
     if numbers.sides or models == 1:
@@ -175,7 +174,7 @@ def _contrast(
     numbers: MainStatistics, name: str, corpus: str, view: str, sides: tuple[Side, Side], tests: int
 ) -> _Contrast | None:
     """Return how two sides differ; None if they do not, or if models of one side lie on both sides of another's."""
-    profiles = [numbers.profile(name, corpus, view, side) for side in sides]
+    profiles = [numbers.curve(name, corpus, view, side) for side in sides]
     a, b = profiles
     if a is None or b is None or len(a.x) < 2 or len(b.x) < 2 or not _apart(numbers, name, corpus, view, sides):
         return None
@@ -184,7 +183,7 @@ def _contrast(
     of, other = sides if spans[0] >= spans[1] else sides[::-1]
     here, there = (a, b) if of is sides[0] else (b, a)
     here, there = at_common_depths(here, there)
-    gaps = _gaps(numbers.paired(name, corpus, view, of, other), here, there, range(len(here.x)))
+    gaps = [numbers.gap(here, there, of, other, [index]) for index in range(len(here.x))]
     values = here.values - there.values
     sizes = effects(numbers.known[name], here, there)
     top = int(sizes.argmax())
@@ -192,21 +191,14 @@ def _contrast(
     large = sure & (values * values[top] > 0) & (sizes >= LARGE * sizes[top])
     run = around(top, large) if large[top] else ()
     if run and sizes[list(run)].sum() >= TOLD * sizes.sum() and len(run) <= EVERYWHERE * len(sizes):
-        value, low, high = np.mean([(gaps[i].value, gaps[i].low, gaps[i].high) for i in run], axis=0).tolist()
-        gap, effect = Number(value, low, high, gaps[top].df), float(sizes[list(run)].sum() / len(sizes))
+        gap, effect = numbers.gap(here, there, of, other, run), float(sizes[list(run)].sum() / len(sizes))
         return _Contrast(name, view, of, other, gap, run, effect)
     first, second = (numbers.number(name, corpus, view, side) for side in (of, other))
     gap = numbers.difference(name, corpus, view, of, other)
     if not gap.differs(tests):
         return None
     effect = share_of_range(numbers.known[name], gap.value, first.value, second.value)
-    # one side may lack the embedding: its mean then differs though the profiles agree where both have numbers
     return _Contrast(name, view, of, other, gap, (), min(effect, float(sizes.mean())))
-
-
-def _gaps(pair: Profile | None, here: Profile, there: Profile, points: Iterable[int]) -> list[Number]:
-    """Return how two profiles differ at some points, paired over texts where that is known."""
-    return [pair.number(i) if pair is not None else here.number(i).minus(there.number(i)) for i in points]
 
 
 def _apart(numbers: MainStatistics, name: str, corpus: str, view: str, sides: tuple[Side, Side]) -> bool:
@@ -234,7 +226,7 @@ def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast
         inside = list(contrast.run)
         a = written(here.values[inside], _width(here, inside))
         where, whose = _where(here, inside, step), f" of {_the(contrast.of)}"
-        every = numbers.profile(contrast.name, corpus, contrast.view, contrast.other)
+        every = numbers.curve(contrast.name, corpus, contrast.view, contrast.other)
         assert every is not None  # it has the points of `there`
         beyond = every.values.max() < here.values[inside].min() or every.values.min() > here.values[inside].max()
         b = written(every.values, _width(every)) if beyond else written(there.values[inside], _width(there, inside))
@@ -277,14 +269,14 @@ def _the(side: Side) -> str:
     return f"the {side.name}" if side.several else side.name
 
 
-def _profiles(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> tuple[Profile, Profile]:
+def _profiles(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> tuple[Curve, Curve]:
     """Return both profiles at the points of the side that the sentence is about."""
-    a, b = (numbers.profile(contrast.name, corpus, contrast.view, side) for side in (contrast.of, contrast.other))
+    a, b = (numbers.curve(contrast.name, corpus, contrast.view, side) for side in (contrast.of, contrast.other))
     assert a is not None and b is not None
     return at_common_depths(a, b)
 
 
-def _where(profile: Profile, inside: Sequence[int], step: bool) -> str:
+def _where(profile: Curve, inside: Sequence[int], step: bool) -> str:
     """Name some points of a profile: layers or blocks of a model, or depths of several."""
     if profile.layers:
         layers = [profile.layers[index] for index in inside]
@@ -293,10 +285,10 @@ def _where(profile: Profile, inside: Sequence[int], step: bool) -> str:
     return f"at depth {first}" if first == last else f"at depths {first} to {last}"
 
 
-def _width(profile: Profile, inside: Sequence[int] | slice = slice(None)) -> float:
+def _width(profile: Curve, inside: Sequence[int] | slice = slice(None)) -> float:
     """Return how wide the intervals of a profile are, half of them narrower."""
-    widths = (profile.high - profile.low)[inside]
-    return float(np.median(widths)) if not np.isnan(widths).any() else 0.0
+    widths = profile.widths[inside]
+    return float(np.median(widths)) if np.isfinite(widths).all() else 0.0
 
 
 def _gap_of(number: Number) -> float:
@@ -324,7 +316,7 @@ def _strength(
     numbers: MainStatistics, statistic: Statistic, corpus: str, gap: Number, view: str, basis: str = ""
 ) -> str:
     """Say how sure a difference is."""
-    size = gap if gap.value >= 0 else Number(0.0, 0.0, 0.0).minus(gap)
+    size = gap if gap.value >= 0 or gap.of is None else Number(gap.of.times(np.array([-1.0])))
     if statistic.title.startswith(AS_PERCENT):
         parts = [f"difference {estimate(100 * size.value, 100 * size.low, 100 * size.high)} percentage points"]
     else:
@@ -357,7 +349,7 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         if (count := sum(numbers.sinks.get((model, corpus), 0) for model in side.models))
     }
     bare = replace(first, view=PAIR[1])
-    if not with_sinks or None in [numbers.profile(first.name, corpus, bare.view, side) for side in pair]:
+    if not with_sinks or None in [numbers.curve(first.name, corpus, bare.view, side) for side in pair]:
         return None
     if first.run:
         here, there = _profiles(numbers, corpus, bare)
@@ -365,12 +357,12 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         if here.layers != before[0].layers or len(here.x) != len(before[0].x):
             return None
         inside = list(first.run)
-        gaps = _gaps(numbers.paired(first.name, corpus, bare.view, *pair), here, there, inside)
+        gaps = [numbers.gap(here, there, *pair, [index]) for index in inside]
         value = float(np.mean([gap.value for gap in gaps]))
         sure = all(gap.differs(tests) for gap in gaps)
         changed = any(
-            all(earlier.number(i).minus(left.number(i)).differs(tests) for i in inside)
-            for earlier, left in zip(before, (here, there), strict=True)
+            all(numbers.gap(earlier, left, side, side, [index]).differs(tests) for index in inside)
+            for earlier, left, side in zip(before, (here, there), pair, strict=True)
         )
         a, b = here.values[inside], there.values[inside]
         widths = _width(here, inside), _width(there, inside)
@@ -379,10 +371,7 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
         means = [numbers.number(first.name, corpus, bare.view, side) for side in pair]
         gap = numbers.difference(first.name, corpus, bare.view, *pair)
         value, sure = gap.value, gap.differs(tests)
-        changed = any(
-            numbers.number(first.name, corpus, first.view, side).minus(left).differs(tests)
-            for side, left in zip(pair, means, strict=True)
-        )
+        changed = any(numbers.change(first.name, corpus, PAIR, side).differs(tests) for side in pair)
         a, b = (np.array([number.value]) for number in means)
         widths = _gap_of(means[0]), _gap_of(means[1])
         where = f"the mean over {_over(numbers.known[first.name])} is"
@@ -411,11 +400,11 @@ def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
     found = []
     tests = tests_of(numbers)
     for name, statistic in numbers.known.items():
-        profile = numbers.profile(name, corpus, numbers.views[-1], side)
+        profile = numbers.curve(name, corpus, numbers.views[-1], side)
         if profile is None or len(profile.x) < 2 or not profile.layers:
             continue
         top, bottom = int(profile.values.argmax()), int(profile.values.argmin())
-        gap = profile.number(top).minus(profile.number(bottom))
+        gap = Number(profile.numbers.weighted(np.eye(len(profile.x))[[top]] - np.eye(len(profile.x))[[bottom]]))
         effect = share_of_range(statistic, gap.value, profile.values[top], profile.values[bottom])
         if gap.differs(tests) and effect >= MATERIAL:
             found.append((effect, name, top, bottom, gap, profile))
@@ -457,7 +446,7 @@ def _ranges(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
             continue
         means.sort(key=lambda pair: pair[0].value)
         (low, first), (high, last) = means[0], means[-1]
-        gap = high.minus(low)
+        gap = numbers.difference(name, corpus, view, last, first)
         effect = share_of_range(statistic, gap.value, high.value, low.value)
         if gap.differs(tests) and effect >= MATERIAL:
             found.append((effect, name, low, first, high, last, gap))

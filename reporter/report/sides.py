@@ -1,11 +1,8 @@
 """The main statistics of a study by side, for its overview.
 
-Two *sides* are compared: encoders and decoders where a study has both, else two models. A side is a model, or the mean
-over the models of a role. A mean over layers is the plain mean over the embedding and the blocks, without the layers
-whose value a definition fixes. The ends of its interval are the means of the layers' ends, which is never too narrow.
-From three models of a role on, the interval is Student's over models. The interval of a difference follows from both
-(Zou and Donner 2008, "Construction of confidence limits about effect measures", Statistics in Medicine 27), as if the
-errors were independent. A model and its base have the stored intervals that are paired over texts.
+Two *sides* are compared: encoders and decoders where a study has both, else two models. A side is a model, or the
+models of a role. A mean over layers is the plain mean over the embedding and the blocks, without the layers whose value
+a definition fixes. Intervals and differences are those of :mod:`reporter.judge.contrasts`, as claims have them.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from math import hypot, inf, nan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,10 +21,11 @@ from reporter.charts.chart import Read, filled
 from reporter.charts.styles import DECODER, ENCODER, MEANS, ModelStyle
 from reporter.core.numbers import estimate
 from reporter.core.table import FREE, LAST_CHECKPOINT
-from reporter.geometry.intervals import sign_after, student_interval
-from reporter.judge.points import FEWEST_MODELS, Array
+from reporter.judge.contrasts import contrast, mean_over
+from reporter.judge.kinship import Kinship, Origins
+from reporter.judge.points import FEWEST_MODELS, LEVEL, Array, Estimates, measured
 from reporter.judge.questions.subjects import share_of_range
-from reporter.report.compared import PAIR
+from reporter.store.rows import spec_of
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Statistic
@@ -35,6 +33,8 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 6
 """More models of one role are shown as their mean."""
+PAIR = ("words", "no-sinks")
+"""The views that stand beside each other where a study has both; otherwise its first two."""
 PROFILES = f"""
 SELECT metric || '.' || statistic AS full_name, corpus, view, model, layer, depth, value, ci_low, ci_high
 FROM layer_metrics
@@ -44,25 +44,40 @@ WHERE study = $study AND list_contains(string_split($statistics, ' '), metric ||
   AND {LAST_CHECKPOINT}
 ORDER BY full_name, corpus, view, model, layer
 """
-PAIRED = f"""
-SELECT metric || '.' || statistic AS full_name, corpus_a AS corpus, view, model_a AS model, layer, depth, value, ci_low,
-  ci_high
-FROM (SELECT *, model_a AS model, checkpoint_a AS checkpoint FROM differences WHERE study = $study AND kind = 'base')
-WHERE list_contains(string_split($statistics, ' '), metric || '.' || statistic) AND ci_low IS NOT NULL
-  AND (site IS NULL OR site IN ('embedding', 'block')) AND {LAST_CHECKPOINT}
-ORDER BY full_name, corpus, view, model, layer
+PARTS = f"""
+SELECT metric || '.' || statistic AS full_name, corpus, view, model, layer, scale, parts
+FROM text_parts
+WHERE study = $study AND list_contains(string_split($statistics, ' '), metric || '.' || statistic)
+  AND {LAST_CHECKPOINT}
 """
-"""Differences from the base, paired over texts."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number with its 95 % interval; NaN where there is none."""
+    """A number with its 95 % interval; NaN where there is none. It may be a mean over several models."""
 
-    value: float = nan
-    low: float = nan
-    high: float = nan
-    df: float = inf
+    of: Estimates | None = None
+    models: int = 1
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return nan if self.of is None else float(self.of.value[0])
+
+    @property
+    def low(self) -> float:
+        """The lower end of its interval."""
+        return self._ends[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        return self._ends[1]
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        (low,), (high,) = ((nan,), (nan,)) if self.of is None else self.of.interval()
+        return (float(low), float(high)) if np.isfinite([low, high]).all() else (nan, nan)
 
     @property
     def text(self) -> str:
@@ -75,49 +90,60 @@ class Number:
         number, bracket, ends = self.text.partition(" [")
         return number, f"[{ends}" if bracket else ""
 
-    def minus(self, other: Number) -> Number:
-        """Return the difference; its interval is unknown where one of both is."""
-        value = self.value - other.value
-        low = value - hypot(self.value - self.low, other.high - other.value)
-        high = value + hypot(self.high - self.value, other.value - other.low)
-        return Number(value, low, high, min(self.df, other.df))
-
     def differs(self, tests: int) -> bool:
-        """Tell whether its interval excludes 0 after the correction for so many tests."""
-        return sign_after(tests, self.value, self.low, self.high, self.df) != 0
+        """Tell whether it differs from 0 after the correction for so many tests."""
+        if self.of is None or isnan(self.low):
+            return False
+        return bool(2 * tests * min(self.of.above(0.0)[0], self.of.below(0.0)[0]) <= 2 * LEVEL)
 
 
 @dataclass(frozen=True)
-class Profile:
-    """A statistic of a side over relative depth; ``layers`` are those of a single model, else empty."""
+class Curve:
+    """A statistic of a model, or of the models of a side together, over relative depth.
+
+    Args:
+        x: the depths; NaN of a number of the whole model.
+        numbers: at these depths, P = K.
+        layers: of a single model, else empty.
+        blocks: of a single model.
+        each: of several models each one's, at the same depths.
+    """
 
     x: Array
-    values: Array
-    low: Array
-    high: Array
+    numbers: Estimates
     layers: tuple[int, ...] = ()
     blocks: int = 0
-    df: float = inf
+    each: tuple[tuple[str, Curve], ...] = ()
 
     @property
-    def mean(self) -> Number:
-        """The mean over layers."""
-        return Number(float(self.values.mean()), float(self.low.mean()), float(self.high.mean()), self.df)
+    def values(self) -> Array:
+        """The numbers alone."""
+        return self.numbers.value
 
-    def at(self, x: Array) -> Profile:
+    @property
+    def widths(self) -> Array:
+        """How wide the intervals are; infinite where there is none."""
+        low, high = self.numbers.interval()
+        return np.asarray(high - low)
+
+    def mean(self, points: Sequence[int] | slice = slice(None)) -> Estimates:
+        """Return the mean over its points, or over some of them."""
+        weights = np.zeros((1, len(self.x)))
+        weights[:, points] = 1.0
+        return self.numbers.weighted(weights / weights.sum())
+
+    def at(self, x: Array) -> Curve:
         """Return it at other depths, by linear interpolation."""
-        values, low, high = (np.interp(x, self.x, part) for part in (self.values, self.low, self.high))
-        return Profile(x, values, low, high, df=self.df)
+        weights = np.array([np.interp(x, self.x, unit) for unit in np.eye(len(self.x))]).T
+        each = tuple((model, curve.at(x)) for model, curve in self.each)
+        return Curve(x, self.numbers.weighted(weights), each=each)
 
-    def part(self, points: list[int] | NDArray[np.bool_]) -> Profile:
+    def some(self, points: Sequence[int] | NDArray[np.bool_]) -> Curve:
         """Return some of its points."""
-        layers = tuple(np.array(self.layers)[points].tolist()) if self.layers else ()
-        x, values, low, high = (array[points] for array in (self.x, self.values, self.low, self.high))
-        return replace(self, x=x, values=values, low=low, high=high, layers=layers)
-
-    def number(self, index: int) -> Number:
-        """Return the number at one of its points."""
-        return Number(float(self.values[index]), float(self.low[index]), float(self.high[index]), self.df)
+        places = np.arange(len(self.x))[points].tolist()
+        layers = tuple(self.layers[place] for place in places) if self.layers else ()
+        each = tuple((model, curve.some(points)) for model, curve in self.each)
+        return replace(self, x=self.x[places], numbers=self.numbers.some(places), layers=layers, each=each)
 
 
 @dataclass(frozen=True)
@@ -154,7 +180,7 @@ class MainStatistics:
         for row in contents.cells:  # of the models, the one that reads the fewest different texts decides
             if row["corpus"] in self.units and row.get("distinct_texts") is not None:
                 self.units[row["corpus"]] = min(self.units[row["corpus"]], int(row["distinct_texts"]))
-        self.fixed = "texts: fixed" in str(contents.study.get("spec") or "")
+        self.fixed = spec_of(contents.study.get("spec")).get("texts") == "fixed"
         self.styles = list(scene.styles.own)
         # A cell of a comparison, such as `wiki | tweets`, counts the sinks of its sides again.
         searched = [row for row in contents.cells if row.get("sinks") is not None and row["corpus"] in self.texts]
@@ -167,32 +193,40 @@ class MainStatistics:
             if row["model"] in own and row["checkpoint"] == last.get(row["model"])
         }
         self.blocks = {str(row["model"]): int(row["layers"]) for row in contents.models if row.get("layers")}
+        self.origins = Origins(contents.models, {})
         bases = {str(row["model"]): row["base"] for row in contents.models if row["is_last"]}
         pair = {style.model for style in self.styles} if len(self.styles) == 2 else set()
         self.tuned = next((model for model in pair if bases.get(model) in pair - {model}), None)
         self.judged = bool(self.tuned) and any(answer["name"] == "changed" for answer in contents.answers)
-        self._profiles = self._read(read, PROFILES, scene.study) if known else {}
-        self._paired = self._read(read, PAIRED, scene.study) if known and self.tuned else {}
-        self._of_side: dict[tuple[str, str, str, tuple[str, ...]], Profile | None] = {}
-        self._means: dict[tuple[str, str, str, tuple[str, ...]], Number] = {}
+        self.sql = filled(PROFILES, study=scene.study, statistics=" ".join(known))
+        self._curves = self._read(read, scene.study) if known else {}
+        self._of_side: dict[tuple[str, str, str, tuple[str, ...]], Curve | None] = {}
 
-    def _read(self, read: Read, sql: str, study: str) -> dict[tuple[str, str, str, str], Profile]:
-        frame = read(filled(sql, study=study, statistics=" ".join(self.known)))
-        columns = {name: frame[name].to_numpy(float) for name in ("layer", "depth", "value", "ci_low", "ci_high")}
+    def _read(self, read: Read, study: str) -> dict[tuple[str, str, str, str], Curve]:
+        rows, of_texts = (read(filled(sql, study=study, statistics=" ".join(self.known))) for sql in (PROFILES, PARTS))
         keys = ["full_name", "corpus", "view", "model"]
-        profiles = {}
-        groups: Mapping[Any, Any] = frame.groupby(keys, sort=False).indices if len(frame) else {}
-        for (name, corpus, view, model), index in groups.items():
+        parts: dict[tuple[Any, ...], dict[int, Array]] = {}
+        of_numbers: list[dict[Any, Any]] = [] if self.fixed else of_texts.to_dict("records")
+        for row in of_numbers:
+            of = parts.setdefault(tuple(row[name] for name in keys), {})
+            of[int(row["layer"])] = row["scale"] * np.array(row["parts"], dtype=float)
+        columns = {name: rows[name].to_numpy(float) for name in ("layer", "depth", "value", "ci_low", "ci_high")}
+        curves = {}
+        groups: Mapping[Any, Any] = rows.groupby(keys, sort=False).indices if len(rows) else {}
+        for key, index in groups.items():
+            name, corpus, _, model = key
             layers, x, values, low, high = (column[index] for column in columns.values())
             known = tuple(map(int, layers)) if not np.isnan(layers).any() else ()
-            profiles[name, corpus, view, model] = Profile(
-                x, values, low, high, known, self.blocks.get(model, 0), self.df(corpus)
-            )
-        return profiles
-
-    def df(self, corpus: str) -> float:
-        """Return the degrees of freedom of intervals over the texts, or the clusters, of a corpus."""
-        return inf if self.fixed else max(1, self.units.get(corpus, 0) - 1)
+            found = [parts.get(key, {}).get(layer) for layer in known]
+            kept = [part for part in found if part is not None]
+            ends = [
+                (None, None) if isnan(a) or isnan(b) else (a, b)
+                for a, b in zip(low.tolist(), high.tolist(), strict=True)
+            ]
+            paired = np.stack(kept) if known and len(kept) == len(known) else None
+            numbers = measured(values, ends, paired, self.units.get(corpus), self.known[name].bounds, self.fixed)
+            curves[key] = Curve(x, numbers, known, self.blocks.get(model, 0))
+        return curves
 
     @cached_property
     def roles(self) -> dict[str, tuple[ModelStyle, ...]]:
@@ -205,6 +239,11 @@ class MainStatistics:
         order = (ENCODER, DECODER)
         by_role = sorted(self.styles, key=lambda style: style.model != self.tuned)
         return sorted(by_role, key=lambda style: order.index(style.role) if style.role in order else len(order))
+
+    @cached_property
+    def each(self) -> tuple[Side, ...]:
+        """Each model as a side."""
+        return tuple(map(Side.of, self.styles))
 
     @cached_property
     def both(self) -> bool:
@@ -244,50 +283,63 @@ class MainStatistics:
         """Tell whether a statistic means the same in all columns."""
         return not (self.known[name].within_role and self.both)
 
-    def profile(self, name: str, corpus: str, view: str, side: Side) -> Profile | None:
+    def curve(self, name: str, corpus: str, view: str, side: Side) -> Curve | None:
         """Return a statistic of a side over depth; None where a model lacks it."""
         key = (name, corpus, view, side.models)
         if key not in self._of_side:
-            found = [self._profiles.get((name, corpus, view, model)) for model in side.models]
-            profiles = [profile for profile in found if profile is not None]
-            complete = len(profiles) == len(found)
-            self._of_side[key] = (profiles[0] if len(profiles) == 1 else _together(profiles)) if complete else None
+            found = [(model, self._curves.get((name, corpus, view, model))) for model in side.models]
+            curves = [(model, curve) for model, curve in found if curve is not None]
+            complete = len(curves) == len(found)
+            self._of_side[key] = (curves[0][1] if len(curves) == 1 else self._together(curves)) if complete else None
         return self._of_side[key]
+
+    def _together(self, curves: Sequence[tuple[str, Curve]]) -> Curve:
+        """Return the mean curve of several models at common depths; those that count as one are averaged first."""
+        profiles = [curve for _, curve in curves]
+        x = profiles[0].x[:1]
+        if not np.isnan(x).any():
+            first, last = max(p.x[0] for p in profiles), min(p.x[-1] for p in profiles)
+            x = np.linspace(first, last, min(len(p.x) for p in profiles))
+        each = tuple((model, curve.at(x) if len(curve.x) > 1 else curve) for model, curve in curves)
+        return Curve(x, self._mean({model: curve.numbers for model, curve in each}), each=each)
+
+    def _mean(self, numbers: Mapping[str, Estimates]) -> Estimates:
+        """Return the means over independent models of P numbers."""
+        return mean_over(Kinship.of(self.origins, list(numbers)), numbers)
 
     def number(self, name: str, corpus: str, view: str, side: Side) -> Number:
         """Return the mean over layers of a side."""
-        key = (name, corpus, view, side.models)
-        if key not in self._means:
-            found = [self._profiles.get((name, corpus, view, model)) for model in side.models]
-            means = [profile.mean for profile in found if profile is not None]
-            self._means[key] = _mean_of(means) if means else Number()
-        return self._means[key]
+        found = {model: self._curves.get((name, corpus, view, model)) for model in side.models}
+        means = {model: curve.mean() for model, curve in found.items() if curve is not None}
+        mean = self._mean(means) if len(means) > 1 else next(iter(means.values()), None)
+        return Number(mean, max(1, len(means)))
 
-    def paired(self, name: str, corpus: str, view: str, of: Side, other: Side) -> Profile | None:
-        """Return the differences of a model and its base, paired over texts; None unless all their layers have one."""
-        pair = self._paired.get((name, corpus, view, self.tuned or ""))
-        a, b = (self.profile(name, corpus, view, side) for side in (of, other))
-        if pair is None or a is None or b is None or a.layers != b.layers or not set(a.layers) <= set(pair.layers):
-            return None
-        if a.layers:
-            pair = pair.part([pair.layers.index(layer) for layer in a.layers])
-        if of.name == self.tuned:
-            return pair
-        return replace(pair, values=-pair.values, low=-pair.high, high=-pair.low)
+    def gap(self, here: Curve, there: Curve, of: Side, other: Side, points: Sequence[int] | slice) -> Number:
+        """Return the difference of two sides, as the mean over some common points of theirs."""
+        a, b = (
+            {model: curve.mean(points) for model, curve in side.each or ((of_side.models[0], side),)}
+            for side, of_side in ((here, of), (there, other))
+        )
+        return Number(contrast(self.origins, a, b))
 
     def difference(self, name: str, corpus: str, view: str, of: Side, other: Side) -> Number:
-        """Return the difference of the means over layers, paired over texts where that is known."""
-        pair = self.paired(name, corpus, view, of, other)
-        if pair is not None:
-            return pair.mean
-        return self.number(name, corpus, view, of).minus(self.number(name, corpus, view, other))
+        """Return the difference of the means over layers; a layer that one side lacks is left out on both."""
+        a, b = (self.curve(name, corpus, view, side) for side in (of, other))
+        if a is None or b is None:
+            return Number()
+        return self.gap(*in_common(a, b), of, other, slice(None))
+
+    def change(self, name: str, corpus: str, views: Sequence[str], side: Side) -> Number:
+        """Return the mean over layers of a side under one token set minus that under another."""
+        a, b = (self.curve(name, corpus, view, side) for view in views)
+        return Number() if a is None or b is None else self.gap(*in_common(a, b), side, side, slice(None))
 
     def effect(self, name: str, corpus: str, view: str) -> float:
         """Return the standardised difference: the mean over depth of the difference as a share of the range."""
         if not self.comparable(name):
             return 0.0
         sides = self.sides or tuple(map(Side.of, self.styles))
-        profiles = [p for side in sides if (p := self.profile(name, corpus, view, side)) is not None]
+        profiles = [p for side in sides if (p := self.curve(name, corpus, view, side)) is not None]
         if len(profiles) < 2:
             return 0.0
         if not self.sides:  # several models of one role: the two that are furthest apart
@@ -295,37 +347,29 @@ class MainStatistics:
         return float(effects(self.known[name], *at_common_depths(profiles[0], profiles[-1])).mean())
 
 
-def effects(statistic: Statistic, a: Profile, b: Profile) -> Array:
-    """Return the difference of two profiles at each point as a share of the statistic's range."""
+def effects(statistic: Statistic, a: Curve, b: Curve) -> Array:
+    """Return the difference of two curves at each point as a share of the statistic's range."""
     pairs = zip(a.values.tolist(), b.values.tolist(), strict=True)
     return np.array([share_of_range(statistic, first - second, first, second) for first, second in pairs])
 
 
-def _mean_of(numbers: Sequence[Number]) -> Number:
-    if len(numbers) == 1:
-        return numbers[0]
-    if len(numbers) >= FEWEST_MODELS:
-        return Number(*student_interval(np.array([number.value for number in numbers])), df=len(numbers) - 1)
-    value, low, high = np.mean([(number.value, number.low, number.high) for number in numbers], axis=0).tolist()
-    return Number(value, low, high, min(number.df for number in numbers))
+def in_common(a: Curve, b: Curve) -> tuple[Curve, Curve]:
+    """Return two curves without the layers that the other one lacks: an end of the depths, or a layer of both."""
+    if a.layers and b.layers and a.blocks == b.blocks:
+        shared = set(a.layers) & set(b.layers)
+        return (
+            a.some([a.layers.index(layer) for layer in a.layers if layer in shared]),
+            b.some([b.layers.index(layer) for layer in b.layers if layer in shared]),
+        )
+    if np.isnan(a.x).any() or np.isnan(b.x).any():
+        return a, b
+    low, high = max(a.x[0], b.x[0]) - 1e-9, min(a.x[-1], b.x[-1]) + 1e-9
+    return a.some((a.x >= low) & (a.x <= high)), b.some((b.x >= low) & (b.x <= high))
 
 
-def _together(profiles: Sequence[Profile]) -> Profile:
-    """Return the mean profile of several models at common depths, with its interval at each."""
-    if np.isnan(profiles[0].x).any():
-        x = profiles[0].x[:1]
-    else:
-        first, last = max(p.x[0] for p in profiles), min(p.x[-1] for p in profiles)
-        x = np.linspace(first, last, min(len(p.x) for p in profiles))
-    moved = [p.at(x) if len(p.x) > 1 else p for p in profiles]
-    numbers = [_mean_of([p.number(index) for p in moved]) for index in range(len(x))]
-    values, low, high = np.array([(number.value, number.low, number.high) for number in numbers]).T
-    return Profile(x, values, low, high, df=numbers[0].df)
-
-
-def at_common_depths(a: Profile, b: Profile) -> tuple[Profile, Profile]:
-    """Return two profiles at the depths of the first one that both have."""
+def at_common_depths(a: Curve, b: Curve) -> tuple[Curve, Curve]:
+    """Return two curves at the depths of the first one that both have."""
     if len(a.x) < 2 or len(b.x) < 2 or np.isnan(a.x).any() or np.isnan(b.x).any():
         return a, b
-    a = a.part((a.x >= b.x[0] - 1e-9) & (a.x <= b.x[-1] + 1e-9))
+    a = a.some((a.x >= b.x[0] - 1e-9) & (a.x <= b.x[-1] + 1e-9))
     return a, b.at(a.x)

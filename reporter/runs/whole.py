@@ -6,10 +6,11 @@ A run computes it last, and so does whoever joins results folders.
 import json
 import re
 import shutil
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,11 @@ from reporter.core.outputs import replacing
 from reporter.core.places import ranges
 from reporter.core.progress import Progress
 from reporter.core.table import FREE
-from reporter.geometry.intervals import student_interval
+from reporter.judge.contrasts import mean_over
 from reporter.judge.judging import judge, registration_lines
-from reporter.judge.numbers import with_analyses
+from reporter.judge.kinship import Kinship, Origins
+from reporter.judge.numbers import CORPUS_SIZES, PATH, with_analyses
+from reporter.judge.points import Estimates, measured
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
@@ -34,7 +37,7 @@ from reporter.spec import Study
 from reporter.spec.study import STUDY_ID
 from reporter.store import Store
 from reporter.store.merging import DATABASE, Merged, merge_databases
-from reporter.store.rows import as_named, order_of
+from reporter.store.rows import as_named, order_of, spec_of
 from reporter.store.schema import Verdict
 from reporter.store.shape import apart
 
@@ -136,65 +139,92 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 FEWEST_MODELS = 2  # one is no mean
-FEWEST_SPREAD = 3  # with two, Student's t has one degree of freedom: the interval would be 12.7 standard errors wide
 _KEY_OVER_MODELS = ("role", "step", "corpus", "view", "metric", "statistic", "site", "layer")
 _COLUMNS = (*_KEY_OVER_MODELS, "models", "value", "ci_low", "ci_high")
 # Null baselines are no models of a role. Means over layers are over the embedding and the blocks, as profiles show.
 # A value that is fixed by definition takes no part in any mean.
 _OF_MODELS = f"""
 WITH own AS (
-    FROM layer_metrics WHERE study = $study AND value IS NOT NULL AND {FREE}
+    FROM layer_metrics WHERE study = $study AND value IS NOT NULL AND {FREE} AND role IS NOT NULL
     AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
 ), known AS (
     SELECT model, models.checkpoint AS last, count(DISTINCT own.step) > 1 AS trained
     FROM own JOIN models USING (study, model) WHERE is_last GROUP BY ALL
-), each AS (
-    SELECT model, checkpoint, {", ".join(_KEY_OVER_MODELS)}, value, ci_low, ci_high FROM own
-    UNION ALL BY NAME
-    SELECT model, checkpoint, role, step, corpus, view, metric, statistic, avg(value ORDER BY layer) AS value,
-        if(count(ci_low) = count(value), avg(ci_low ORDER BY layer), NULL) AS ci_low,
-        if(count(ci_high) = count(value), avg(ci_high ORDER BY layer), NULL) AS ci_high
-    FROM own WHERE site IN ('embedding', 'block') AND layer IS NOT NULL GROUP BY ALL
 )
-SELECT {", ".join(_KEY_OVER_MODELS)}, list(value ORDER BY model) AS values, list(ci_low ORDER BY model) AS lows,
-    list(ci_high ORDER BY model) AS highs
-FROM (
-    SELECT * FROM each JOIN known USING (model) WHERE trained AND step IS NOT NULL
-    UNION ALL BY NAME
-    SELECT * EXCLUDE (step) FROM each JOIN known USING (model) WHERE checkpoint = last
-) WHERE role IS NOT NULL GROUP BY ALL HAVING count(*) >= {FEWEST_MODELS} ORDER BY {", ".join(_KEY_OVER_MODELS)}
+SELECT model, checkpoint, checkpoint = last AS is_last, trained AND own.step IS NOT NULL AS in_steps,
+    {", ".join(f"own.{name}" for name in _KEY_OVER_MODELS)}, value, ci_low, ci_high
+FROM own JOIN known USING (model) WHERE role IN (
+    SELECT role FROM own GROUP BY role HAVING count(DISTINCT model) >= {FEWEST_MODELS}
+) AND (checkpoint = last OR in_steps)
+ORDER BY model, checkpoint, corpus, view, metric, statistic, site, layer
 """
+_PROFILE = ("model", "checkpoint", "corpus", "view", "metric", "statistic")
+_PART = (*_PROFILE, "layer")
+_PARTS = "SELECT * EXCLUDE (study) FROM text_parts WHERE study = $study"
 _STORED = f"SELECT {', '.join(_COLUMNS)} FROM over_models WHERE study = $study ORDER BY {', '.join(_KEY_OVER_MODELS)}"
 
 
 def write_over_models(store: Store, study: str) -> int:
     """Store the mean of every number over the models of a role, where two or more have it; return how many are new.
 
-    Models with several checkpoints are compared at each training step, and all models at their last checkpoint. The
-    interval is mean ± t(0.975, M − 1) · s/√M for M models, s their standard deviation (Student 1908, "The probable
-    error of a mean", Biometrika 6). Two models say nothing about others: their interval is over texts and about these
-    two alone. Its ends are the means of theirs, as for fully correlated errors, so it is never too narrow; NULL where
-    one of them has none.
+    Models with several checkpoints are compared at each training step, and all models at their last checkpoint. Models
+    that are copies or relatives count as one. The intervals are those that claims have (:mod:`reporter.judge.points`):
+    over models from three on, else over texts, and then about these models alone.
     """
-    each, stored = (
-        [tuple(row.values()) for row in store.records(sql, {"study": study})] for sql in (_OF_MODELS, _STORED)
-    )
-    rows = [
-        dict(zip(_COLUMNS, (*key, len(values), *_interval(values, lows, highs)), strict=True))
-        for *key, values, lows, highs in each
-    ]
+    found = store.records(_OF_MODELS, {"study": study})
+    rows = list(_over_models(store, study, found)) if found else []
+    rows.sort(key=lambda row: [(row[name] is None, row[name]) for name in _KEY_OVER_MODELS])
+    stored = [tuple(row.values()) for row in store.records(_STORED, {"study": study})]
     if [tuple(row.values()) for row in rows] == stored:
         return 0
     store.replace("over_models", study, rows)
     return len(rows)
 
 
-def _interval(values: list[float], lows: list[Any], highs: list[Any]) -> tuple[float, float | None, float | None]:
-    if len(values) < FEWEST_SPREAD:
-        mean = float(np.mean(values))
-        known = None not in (*lows, *highs)
-        return (mean, float(np.mean(lows)), float(np.mean(highs))) if known else (mean, None, None)
-    return student_interval(np.array(values))
+def _profile_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (*(row[name] for name in _PROFILE), row["site"] in PATH and row["layer"] is not None)
+
+
+def _over_models(store: Store, study: str, found: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows: of each layer, and of the mean over layers."""
+    written = store.records("SELECT spec FROM studies WHERE study = $study", {"study": study})
+    fixed = any(spec_of(row["spec"]).get("texts") == "fixed" for row in written)
+    origins = Origins(store.records("SELECT * FROM models WHERE study = $study", {"study": study}), {})
+    sizes, known = store.records(CORPUS_SIZES, {"study": study}), with_analyses()
+    units = {row["corpus"]: int(row["texts"]) for row in sizes}
+    parts = {
+        tuple(row[name] for name in _PART): row["scale"] * np.array(row["parts"])
+        for row in ([] if fixed else store.records(_PARTS, {"study": study}))
+    }
+    groups: dict[tuple[Any, ...], dict[str, Estimates]] = defaultdict(dict)
+    for (*key, on_path), grouped in groupby(found, key=_profile_of):
+        profile, statistic = list(grouped), known.get(f"{key[-2]}.{key[-1]}")
+        of_rows = [parts.get(tuple(row[name] for name in _PART)) for row in profile]
+        paired = [part for part in of_rows if part is not None]
+        numbers = measured(
+            np.array([row["value"] for row in profile]),
+            [(row["ci_low"], row["ci_high"]) for row in profile],
+            np.stack(paired) if 0 < len(paired) == len(profile) else None,
+            units.get(profile[0]["corpus"]),
+            (None, None) if statistic is None else statistic.bounds,
+            fixed,
+        )
+        places: list[tuple[dict[str, Any], Estimates]] = [
+            (row, numbers.some([index])) for index, row in enumerate(profile)
+        ]
+        if on_path:
+            whole = profile[0] | dict.fromkeys(("site", "layer"))
+            places.append((whole, numbers.weighted(np.full((1, len(profile)), 1 / len(profile)))))
+        for row, number in places:
+            for step in [row["step"]] * row["in_steps"] + [None] * row["is_last"]:
+                groups[tuple((row | {"step": step})[name] for name in _KEY_OVER_MODELS)][row["model"]] = number
+    kin = cache(lambda models: Kinship.of(origins, models))
+    for name, of_models in groups.items():
+        if len(of_models) >= FEWEST_MODELS:
+            mean = mean_over(kin(tuple(of_models)), of_models)
+            (low,), (high,) = (end.tolist() for end in mean.interval())
+            ends = (low, high) if np.isfinite([low, high]).all() else (None, None)
+            yield dict(zip(_COLUMNS, (*name, len(of_models), float(mean.value[0]), *ends), strict=True))
 
 
 _CLAIMS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"

@@ -38,10 +38,10 @@ class Correlation(OfStudy, table="correlations"):
 class OverModels(OfStudy, table="over_models"):
     """Mean of a number over the models of a role that have it, with a 95 % interval.
 
-    With three models or more, the interval is Student's over the models. With two models, the interval is over texts
-    and is about these two models only.
+    With three independent models or more, the interval is Student's over the models, with the error over texts added
+    in full. With two, the interval is over texts and is about these two models only.
 
-    Each model counts once, also relatives and copies of other models. Null baselines are left out.
+    Copies of a model and its relatives, such as a model and its base, count as one. Null baselines are left out.
     """
 
     role = of_cell("'encoder' or 'decoder', measured")

@@ -10,6 +10,7 @@ from runs.conftest import select
 
 import reporter.judge.questions as questions
 from reporter.core.errors import UsageError
+from reporter.geometry.intervals import PARTS
 from reporter.judge.questions import QUESTIONS
 from reporter.judge.questions.question import markdown
 from reporter.runs.whole import ask
@@ -100,17 +101,25 @@ def test_a_run_stores_the_answers_that_the_database_gives_later(labelled, store,
     assert select(store, named) == ["first"]
 
 
-def test_layers_of_main_statistics_have_errors_of_their_differences(finished_store):
+def test_main_statistics_have_parts_of_texts(finished_store):
     rows = finished_store.records(
-        "SELECT metric, e.corpus, e.layer, errors, (ci_high - ci_low) / 2 / 1.96 AS error FROM layer_errors e JOIN "
+        "SELECT metric, p.corpus, scale, parts, (ci_high - ci_low) / 2 / 1.96 AS error FROM text_parts p JOIN "
         "layer_metrics m USING (model, checkpoint, corpus, view, metric, statistic, layer) WHERE site <> 'final'"
     )
     assert {row["metric"] for row in rows} == {"anisotropy", "convergence", "motion"}
     assert {row["corpus"] for row in rows} == {"nested"}  # three texts have no intervals
     for row in rows:
-        *differences, error = json.loads(row["errors"])
-        assert len(differences) == row["layer"] and all(value > 0 for value in differences)
-        assert error == pytest.approx(row["error"], rel=0.15, abs=1e-9)
+        assert len(row["parts"]) == PARTS
+        assert row["scale"] * np.linalg.norm(row["parts"]) == pytest.approx(row["error"], rel=0.15, abs=1e-9)
+    # What SQL makes of them, as the description of the table says.
+    [both] = finished_store.records(
+        "SELECT sqrt(list_sum(list_transform(list_zip(a.parts, b.parts), lambda x: (x[1] * a.scale - x[2] * b.scale)"
+        " ** 2))) AS error, a.parts AS mine, a.scale AS scale, b.parts AS theirs, b.scale AS other "
+        "FROM text_parts AS a JOIN text_parts AS b USING (model, checkpoint, corpus, view, metric, statistic) "
+        "WHERE statistic = 'mean_cosine' AND a.layer = 1 AND b.layer = 2 ORDER BY ALL LIMIT 1"
+    )
+    apart = both["scale"] * np.array(both["mine"]) - both["other"] * np.array(both["theirs"])
+    assert both["error"] == pytest.approx(np.linalg.norm(apart))
 
 
 def test_findings_are_kept_until_numbers_change_and_a_broken_question_loses_nothing(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from reporter.judge import claims, points
 from reporter.judge.contrasts import Group, difference, over_corpora, paired
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing, Numbers, declared
-from reporter.judge.profiles import Profiles
+from reporter.judge.profiles import Profile, Profiles, in_common
 from reporter.metrics.base import Statistic
 from reporter.spec import Study
 from reporter.spec import claims as forms
@@ -145,7 +146,7 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
     a, b = (_read_side(numbers, side, claim, view, baseline, notes) for side in (claim.a, claim.b))
     source = Profiles(numbers, claim.metric, view, claim.site, layer=claim.layer)
     notes += claims.at_equal_size(numbers, claim.metric, a.corpora, b.corpora)
-    (found_a, each_a), (found_b, each_b) = (_group(source, side, notes) for side in (a, b))
+    (found_a, each_a), (found_b, each_b) = _groups(source, (a, b), notes)
     same = dict(each_a).keys() == dict(each_b).keys() and a.corpora != b.corpora
     if not same and (both := dict(each_a).keys() & dict(each_b).keys()):
         raise Missing(f"`a` and `b` both include {', '.join(sorted(both))}; remove them from one side")
@@ -248,18 +249,26 @@ def _read_side(numbers: Numbers, side: Any, claim: Differ, view: str, baseline: 
 _Each = Sequence[tuple[str, points.Estimates]]
 
 
-def _group(source: Profiles, side: _Side, notes: list[str]) -> tuple[Group, _Each]:
-    """Return a side's numbers by independent model, and by model with their errors."""
+def _groups(source: Profiles, sides: Sequence[_Side], notes: list[str]) -> Iterator[tuple[Group, _Each]]:
+    """Yield each side's numbers by independent model, and by model with their errors: means over common layers."""
+    found = []
+    for side in sides:
+        read = partial(_profiles, source, side)
+        profiles, more = claims.left_out(side.models, read, strict=side.named)
+        notes += more
+        found.append(profiles)
+    kept, more = in_common([profile for side in found for of_model in side for profile in of_model])
+    notes += [*(note for profile in kept for note in profile.notes), *more]
+    left = iter(kept)
+    for of_side in found:
+        numbers = [(of[0].model, over_corpora([next(left).mean for _ in of])) for of in of_side]
+        kin = Kinship.of(source.numbers.origins, [model for model, _ in numbers])
+        notes += kin.notes
+        yield Group.of(kin, dict(numbers)), numbers
 
-    def read(model: str) -> tuple[str, points.Estimates]:
-        numbers = [source.last(model, corpus) for corpus in side.corpora]
-        notes.extend(note for _, more in numbers for note in more)
-        return model, over_corpora([number for number, _ in numbers])
 
-    numbers, more = claims.left_out(side.models, read, strict=side.named)
-    kin = Kinship.of(source.numbers.origins, [model for model, _ in numbers])
-    notes += [*more, *kin.notes]
-    return Group.of(kin, dict(numbers)), numbers
+def _profiles(source: Profiles, side: _Side, model: str) -> list[Profile]:
+    return [source.last(model, corpus) for corpus in side.corpora]
 
 
 def _evidence(each: _Each, side: _Side, bounds: points.Bounds, fixed: bool) -> Sequence[dict[str, Any]]:

@@ -321,7 +321,7 @@ def _of_model(
     whole = all(row.layer is None for row in numbers.rows(full_name, view))  # 'layer' is for the other side
     layer = None if whole else claim.layer
     source = Profiles(numbers, full_name, view, claim.site, claim.checkpoint, claim.step, layer)
-    number, _ = source.last(model, corpus)
+    number = source.last(model, corpus).mean
     error = float(points.max_of(number)[0])
     return float(number.value[0]), error if isfinite(error) else 0.0
 

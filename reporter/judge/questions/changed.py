@@ -604,7 +604,9 @@ def _loss_finding(subject: Subject, row: Record, level: float) -> Observation | 
     p = 2 * float((gap.above(least) if value > 0 else gap.below(-least))[0])
     source = Profiles(subject.study.numbers, LOSS, row["view"])
     try:
-        after, before = (float(source.last(name, subject.corpus)[0].value[0]) for name in (subject.model, row["base"]))
+        after, before = (
+            float(source.last(name, subject.corpus).values.mean()) for name in (subject.model, row["base"])
+        )
     except Missing:
         return None
     if p > level:

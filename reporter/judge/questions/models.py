@@ -23,7 +23,7 @@ from reporter.judge.contrasts import Group, difference, over_corpora
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing
 from reporter.judge.points import FEWEST_MODELS, THESE_MODELS, Estimates, span
-from reporter.judge.profiles import Profile
+from reporter.judge.profiles import Profile, in_common
 from reporter.judge.questions.subjects import (
     ONE_DRAW,
     RANDOM,
@@ -51,7 +51,7 @@ def ask_roles(subjects: Subjects) -> Iterator[Test]:
         sides = [
             {m: statistics for m, statistics in models.items() if subjects.numbers.role_of(m) == role} for role in ROLES
         ]
-        groups = [group for side in sides if (group := _group(subjects, side)) is not None and group.known]
+        groups = [group for group in _groups(subjects, sides) if group is not None and group.known]
         if subjects.statistics[full_name].within_role or len(groups) < len(ROLES):
             continue
         several = min(len(group.values) for group in groups) >= FEWEST_MODELS
@@ -78,18 +78,27 @@ def _by_statistic(subjects: Subjects) -> Iterator[tuple[str, Side]]:
         yield full_name, {model: statistics for model, statistics in models.items() if len(statistics) == corpora}
 
 
-def _group(subjects: Subjects, side: Side, baseline: str = "") -> Group | None:
-    """Return one number for each independent model; None if a model has none."""
-    numbers = {}
-    for model, statistics in side.items():
-        profiles = [
-            subject.profile(subject.view, f"{model} ({baseline})" if baseline else "") for subject in statistics
-        ]
-        measured = [profile for profile in profiles if profile is not None]
-        if len(measured) < len(profiles):
-            return None
-        numbers[model] = over_corpora([profile.mean for profile in measured])
-    return Group.of(Kinship.of(subjects.numbers.origins, list(numbers)), numbers) if numbers else None
+def _groups(subjects: Subjects, sides: Sequence[Side], baseline: str = "") -> Iterator[Group | None]:
+    """Yield of each side one number for each independent model, over common layers; None if a model has none."""
+    found = [
+        {
+            model: [
+                subject.profile(subject.view, subject.baseline(baseline) if baseline else "") for subject in statistics
+            ]
+            for model, statistics in side.items()
+        }
+        for side in sides
+    ]
+    every = [profile for side in found for profiles in side.values() for profile in profiles if profile is not None]
+    kept = {id(profile): common for profile, common in zip(every, in_common(every)[0], strict=True)} if every else {}
+    for side in found:
+        if not side or any(profile is None for profiles in side.values() for profile in profiles):
+            yield None
+            continue
+        numbers = {
+            model: over_corpora([kept[id(profile)].mean for profile in profiles]) for model, profiles in side.items()
+        }
+        yield Group.of(Kinship.of(subjects.numbers.origins, list(numbers)), numbers)
 
 
 def _gaps(a: Group, b: Group) -> Estimates:
@@ -176,7 +185,7 @@ def _roles_finding(
     above = bool(gap.value[0] > 0)
     pairs = gap if several else _gaps(groups[0], groups[1])
     p = 2 * float((pairs.above(least) if above else pairs.below(-least)).max())
-    base = [group for side in sides if (group := _group(subjects, side, RANDOM)) and group.known]
+    base = [group for group in _groups(subjects, sides, RANDOM) if group is not None and group.known]
     if len(base) == len(ROLES):
         more = gap.minus(difference(base[0], base[1])[0], paired=True)
         p = max(p, 2 * float((more.above(least) if above else more.below(-least))[0]))
@@ -223,9 +232,8 @@ def _roles_finding(
 def _models_finding(subjects: Subjects, models: Side, level: float) -> Observation | None:
     """Compare the two models that are furthest apart, corrected for all pairs of models."""
     first, corpora = _first_subject([models])
-    groups = [
-        group for model, statistics in models.items() if (group := _group(subjects, {model: statistics})) is not None
-    ]
+    sides = [{model: statistics} for model, statistics in models.items()]
+    groups = [group for group in _groups(subjects, sides) if group is not None]
     if len(groups) < len(models) or any(group.errors is None for group in groups):
         return None
     least = first.least(*(group.values for group in groups))

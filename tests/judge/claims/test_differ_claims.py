@@ -38,6 +38,15 @@ def test_two_roles_are_compared_by_welch_with_hedges_g(roles):
     assert [one["model"] for one in found.detail["evidence"]] == MODELS.split(", ")
 
 
+def test_a_layer_that_one_side_lacks_is_left_out_on_both(world):
+    """The embedding of one model has no number: that of the other, far off, takes no part."""
+    world.put("d0", "variance.total", [None, 0.5, 0.6], role="decoder")
+    world.put("e0", "variance.total", [9.0, 0.3, 0.4])
+    found = world.judge("c: differ: {metric: variance.total, a: d0, b: e0, is: above}", models="d0, e0")["c"]
+    assert found.value == pytest.approx(0.2)
+    assert "layer 0 of e0 is left out, since another model has none" in found.detail["notes"]
+
+
 def test_each_direction_and_least_difference(roles):
     ranges = {
         "below, refuted: is: below": (None, -0.001, False),
