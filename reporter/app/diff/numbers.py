@@ -87,12 +87,12 @@ FROM (
 
 # The interval of b - a if both are independent, from the intervals of a and of b: the root of the summed squares of
 # the two distances that face each other (MOVER; Zou & Donner 2008, Statistics in Medicine 27, 1693-1702). For
-# symmetric intervals these are the half widths. Of two models of one study, of which one is the other's base, the run
-# stored the interval of the difference on the same texts, which is narrower; that one counts where there is one.
+# symmetric intervals these are the half widths. Where both sides read the same texts and have their parts, the interval
+# of the difference on these texts counts (`paired_over_texts`), which is narrower.
 #
 # Views under which all numbers of a profile are the same on both sides are one: without sinks 'words' is 'no-sinks'.
 _WHOSE = "metric, statistic, model, checkpoint, corpus"
-_PLACE = ("metric", "statistic", "corpus", "view", "site", "layer")
+_PLACE = ("metric", "statistic", "model", "checkpoint", "corpus", "view", "site", "layer")
 _JUDGED = f"""
 CREATE TEMP TABLE judged AS
 WITH signed AS (
@@ -104,7 +104,8 @@ WITH signed AS (
   SELECT {_WHOSE}, min(view) AS view, string_agg(view, ', ' ORDER BY view) AS views FROM signed
   GROUP BY {_WHOSE}, sign
 ), once AS (
-  SELECT paired.* REPLACE (coalesce(views, paired.view) AS view), reach FROM paired LEFT JOIN together
+  SELECT paired.* REPLACE (coalesce(views, paired.view) AS view), if(b >= a, down, up) AS reach
+  FROM paired LEFT JOIN together
     ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM together.{name}" for name in (*_WHOSE.split(", "), "view"))}
   LEFT JOIN paired_over_texts AS texts
     ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM texts.{name}" for name in _PLACE)} AND layer_b IS NULL
@@ -184,9 +185,9 @@ ORDER BY NOT any_value(main), NOT any_value(measured), ends_with(statistic, '_fl
 def number_changes(connection: duckdb.DuckDBPyConnection) -> tuple[Result, Result, Result]:
     """Return counts by metric, each number that changed, and the changes of each statistic over layers.
 
-    A number changed if both sides differ by more than the interval of the difference of two independent estimates. Two
-    runs on the same texts share their bootstrap weights, so their true interval is narrower: every "changed" is a
-    change, and some "within" are too. Of independent estimates one in twenty changes by chance. A number without an
+    A number changed if both sides differ by more than the interval of their difference: on the same texts, where both
+    have their parts, else as if independent, which is too wide on the same texts: every "changed" is a change then, and
+    some "within" are too. Of independent estimates one in twenty changes by chance. A number without an
     interval changed if it differs by more than ``SAME``. Views with equal numbers count once. The largest changes come
     first.
     """

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError, UsageError, hint, one_line
+from reporter.geometry.intervals import errors_of, freedom, quantile
 from reporter.spec.study import STUDY_ID
 from reporter.store.schema import tables
 from reporter.store.shape import attached, opened, table_columns, version_of
@@ -23,6 +28,10 @@ _OF_STUDY = ("studies", "corpora", "corpus_texts")
 """Tables without a model that are read where two models are compared, too."""
 _BY_DEPTH = re.compile(r"layer|block|^many$")
 """Columns that count layers or blocks, which are not the same ones in a model of another depth."""
+
+
+_AT_DEPTHS = ("models", "layer_metrics", "text_parts")
+"""Those that are read at relative depths."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +148,8 @@ def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
         A connection with the views ``a_TABLE`` and ``b_TABLE`` for every table of today: that side's rows, without
         ``study``. What an older file lacks is empty or NULL. Of sides that are single models, views have that model's
         rows alone, of its last checkpoint, and both sides' model has the same name; what is of the whole study and of
-        no model is left out. The view ``paired_over_texts`` has the interval of each difference of two models of one
-        study that was taken on the same texts: how far it reaches from the difference towards 0.
+        no model is left out. The table ``paired_over_texts`` has what is known of differences on the same texts: how
+        far their intervals reach below (``down``) and above (``up``).
 
         Of two models of different depth, the deeper one's profiles in ``layer_metrics`` are interpolated at the
         relative depths of the other one's layers, and have these layers' numbers. Every other table whose rows are
@@ -168,6 +177,7 @@ def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
                 for statement in _views(prefix, side, name, present, both, (depth, common) if common else None):
                     connection.execute(statement)
             connection.execute(_paired(sides, names[0] if names[0] == names[1] else None, present))
+            _pair_by_parts(connection, depths if common else (0, 0))
             yield connection
         except duckdb.Error as problem:
             raise ReporterError(f"cannot compare {sides[0]} and {sides[1]}: {problem}") from problem
@@ -236,7 +246,7 @@ def _views(
             renamed = {name: shown[part] for name, part in held.items()}
             if not held and table.name not in _OF_STUDY:
                 columns_present = ()
-        if depths and table.name not in ("models", "layer_metrics") and any(map(_BY_DEPTH.search, table.types)):
+        if depths and table.name not in _AT_DEPTHS and any(map(_BY_DEPTH.search, table.types)):
             columns_present = ()
         columns = ", ".join(
             f'{renamed.get(c.name, _named(c.name))} AS "{c.name}"'
@@ -251,32 +261,94 @@ def _views(
         yield f"CREATE TEMP VIEW {prefix}_{table.name} AS SELECT {columns} {source}"
 
 
+_PAIRED = "metric, statistic, model, checkpoint, corpus, view, site, layer"
+
+
 def _paired(sides: Sequence[Side], database: str | None, present: Mapping[str, Sequence[str]]) -> str:
-    """Return the view of what the study stored of one model minus the other, paired over texts.
+    """Return the statement for what the study stored of one model minus the other, paired over texts.
 
     That is of a model and its base: numbers of metrics in ``differences``, accuracies in ``probe_differences``.
     """
     a, b = sides
-    reach = "if(value >= 0, value - ci_low, ci_high - value) AS reach"
     models = ", ".join(quoted(side.model or "") for side in sides)
     which = f"study = {quoted(a.study)} AND kind = 'base' AND ci_low IS NOT NULL"
-    parts = []
+    name = quoted(" | ".join(dict.fromkeys(side.model for side in sides if side.model)))
+    both = f"{name} AS model, 'final' AS checkpoint"
+    # The stored difference may be that of the first minus the second: then its interval is turned round.
+    turned = f"= {quoted(a.model or '')}"
+    parts = [
+        "SELECT '' AS metric, '' AS statistic, '' AS model, '' AS checkpoint, '' AS corpus, '' AS view, '' AS site, "
+        "0 AS layer, 0.0 AS down, 0.0 AS up WHERE false"
+    ]
     if a.study == b.study and a.model and b.model and database is not None:
+        ends = "if({0}, ci_high - value, value - ci_low) AS down, if({0}, value - ci_low, ci_high - value) AS up"
         if "corpus_a" in present.get("differences", ()):
             parts.append(
-                f"SELECT metric, statistic, corpus_a AS corpus, view, site, layer, {reach} "
-                f'FROM "{database}".differences '
+                f"SELECT metric, statistic, {both}, corpus_a AS corpus, view, site, layer, "
+                f'{ends.format(f"model_a {turned}")} FROM "{database}".differences '
                 f"WHERE {which} AND model_a IN ({models}) AND model_b IN ({models}) AND corpus_a = corpus_b"
             )
         if "statistic" in present.get("probe_differences", ()):
             parts.append(
-                f"SELECT 'probes' AS metric, statistic, probe AS corpus, 'words' AS view, "
-                f"if(layer = 0, 'embedding', 'block') AS site, layer, {reach} "
+                f"SELECT 'probes' AS metric, statistic, {both}, probe AS corpus, 'words' AS view, "
+                f"if(layer = 0, 'embedding', 'block') AS site, layer, {ends.format(f'model {turned}')} "
                 f'FROM "{database}".probe_differences WHERE {which} AND last AND model IN ({models}) '
                 f"AND other IN ({models})"
             )
-    empty = "SELECT '' AS metric, '' AS statistic, '' AS corpus, '' AS view, '' AS site, 0 AS layer, 0.0 AS reach"
-    return f"CREATE TEMP VIEW paired_over_texts AS {' UNION ALL BY NAME '.join(parts) or empty + ' WHERE false'}"
+    return f"CREATE TEMP TABLE paired_over_texts AS {' UNION ALL BY NAME '.join(parts)}"
+
+
+_OF_TEXTS = """
+SELECT metric, statistic, model, checkpoint, p.corpus, view, layer, scale, parts, coalesce(c.clusters, c.texts) AS texts
+FROM {side}_text_parts AS p JOIN {side}_corpora AS c USING (corpus)
+WHERE corpus IN (SELECT a.corpus FROM a_corpora AS a JOIN b_corpora AS b USING (corpus, content_hash))
+"""
+"""Parts of texts of one side, on the corpora of which both sides read the same texts."""
+
+
+def _pair_by_parts(connection: duckdb.DuckDBPyConnection, depths: Sequence[int]) -> None:
+    """Put the intervals of differences on the same texts in the place of stored ones, where both sides have parts.
+
+    Args:
+        connection: of :func:`side_by_side`.
+        depths: blocks of both models where these differ, else 0; the deeper one is interpolated.
+    """
+    import pandas as pd
+
+    a, b = (_parts_of(connection, side, depth, min(depths)) for side, depth in zip("ab", depths, strict=True))
+    rows = []
+    for key in a.keys() & b.keys():
+        (mine, texts), (theirs, others) = a[key], b[key]
+        if mine.shape == theirs.shape:
+            down, up = errors_of(theirs - mine, min(texts, others))
+            reach = quantile(0.975, freedom(min(texts, others)))
+            site = "block" if key[-1] else "embedding"
+            rows.append((*key[:-1], site, key[-1], reach * float(down), reach * float(up)))
+    if rows:
+        found = pd.DataFrame(rows, columns=[*_PAIRED.split(", "), "down", "up"])
+        connection.register("by_parts", found)
+        connection.execute(
+            f"DELETE FROM paired_over_texts WHERE ({_PAIRED}) IN (SELECT ({_PAIRED}) FROM by_parts); "
+            "INSERT INTO paired_over_texts BY NAME FROM by_parts"
+        )
+
+
+def _parts_of(
+    connection: duckdb.DuckDBPyConnection, side: str, depth: int, common: int
+) -> dict[tuple[Any, ...], tuple[NDArray[np.float64], int]]:
+    """Return the parts of texts of one side by number, and how many texts there are."""
+    profiles: dict[tuple[Any, ...], dict[int, tuple[NDArray[np.float64], int]]] = defaultdict(dict)
+    for *key, layer, scale, parts, texts in connection.execute(_OF_TEXTS.format(side=side)).fetchall():
+        profiles[tuple(key)][layer] = scale * np.array(parts, dtype=np.float64), int(texts)
+    numbers = {}
+    for key, profile in profiles.items():
+        for place in range(common + 1) if depth > common else profile:
+            below, rest = divmod(place * depth, common) if depth > common else (place, 0)
+            ends = profile.get(below), profile.get(below + 1 if rest else below)
+            if ends[0] is not None and ends[1] is not None:
+                share = rest / common if rest else 0.0
+                numbers[*key, place] = (1 - share) * ends[0][0] + share * ends[1][0], ends[0][1]
+    return numbers
 
 
 def _named(column: str) -> str:
