@@ -371,7 +371,7 @@ def freedom(texts: int | None) -> float:
     return np.inf if texts is None else max(1.0, texts - 1.0)
 
 
-SKEW_OF_FEW, SKEW_OF_MANY, OTHER_TAIL = 75.0, 2.3, 0.4
+SKEW_OF_FEW, SKEW_OF_MANY, OTHER_TAIL = 80.0, 2.6, 0.6
 
 
 def errors_of(parts: Floats, texts: float) -> tuple[Floats, Floats]:
@@ -392,14 +392,22 @@ def errors_of(parts: Floats, texts: float) -> tuple[Floats, Floats]:
     Returns:
         two arrays of shape (...).
     """
+    error, weight = np.linalg.norm(parts, axis=-1), skew_weight(texts)
+    low, high = tails_of(parts)
+    return error * (1 + weight * low), error * (1 + weight * high)
+
+
+def skew_weight(texts: float) -> float:
+    """Return how much the large parts that a sample of so many texts has widen an interval."""
+    return SKEW_OF_MANY + SKEW_OF_FEW / max(texts, 1.0)
+
+
+def tails_of(parts: Floats) -> tuple[Floats, Floats]:
+    """Return how much large parts weigh below and above, each from 0 to 1, shape (...), of parts (..., G)."""
     error = np.linalg.norm(parts, axis=-1)
     share = parts / np.maximum(error, np.finfo(np.float64).tiny)[..., None]
-    above, below_ = (np.clip(sign * share, 0, None).__pow__(3).sum(axis=-1) for sign in (1, -1))
-    weight = SKEW_OF_MANY + SKEW_OF_FEW / max(texts, 1.0)
-    return (
-        error * (1 + weight * np.clip(below_ - OTHER_TAIL * above, 0, None)),
-        error * (1 + weight * np.clip(above - OTHER_TAIL * below_, 0, None)),
-    )
+    high, low = (np.power(np.clip(sign * share, 0, None), 3).sum(axis=-1) for sign in (1, -1))
+    return np.clip(low - OTHER_TAIL * high, 0, None), np.clip(high - OTHER_TAIL * low, 0, None)
 
 
 def interval_over_texts(value: float, parts: Floats, texts: float) -> tuple[float, float]:

@@ -73,13 +73,19 @@ def level_of(part: Inequality, tested: int) -> float:
     return 2 * LEVEL / (2 * max(1, tested)) / part.scale
 
 
-def detectable_ratio(level: float, df: float = np.inf) -> float:
-    """Return how many standard errors a difference must have, so that 80 % of tests at a one-sided level detect it."""
+def detectable_ratio(level: float, df: float = np.inf, wider: float = 1.0) -> float:
+    """Return how many standard errors a difference must have, so that 80 % of tests at a one-sided level detect it.
+
+    Args:
+        level: one-sided.
+        df: degrees of freedom of the error.
+        wider: by how much the test takes the error larger than it is, because texts may be skewed.
+    """
     from scipy.special import nctdtrinc
 
     if isinf(df):
-        return quantile(1 - level) + quantile(POWER)
-    return float(nctdtrinc(df, 1 - POWER, quantile(1 - level, df)))
+        return wider * quantile(1 - level) + quantile(POWER)
+    return float(nctdtrinc(df, 1 - POWER, wider * quantile(1 - level, df)))
 
 
 def _least(part: Inequality, bound: float, reach: float) -> str:
