@@ -17,7 +17,7 @@ from reporter.core.files import stored_json
 from reporter.core.numbers import counted, estimate, interval, short, signed
 from reporter.core.places import capital, in_backticks, listed, numbers_of, place, ranges
 from reporter.core.table import Row
-from reporter.geometry.intervals import errors_within, freedom, quantile, text_error
+from reporter.geometry.intervals import errors_of, errors_within, freedom, quantile, text_error
 from reporter.judge.claims import least_effect
 from reporter.judge.numbers import PATH, Missing, declared
 from reporter.judge.points import Estimates
@@ -56,8 +56,9 @@ WHERE study = $study AND kind = 'base' AND value IS NOT NULL AND coalesce(site, 
 """
 _NUMBERS = f"""
 SELECT l.model, l.checkpoint, l.corpus, l.view, l.metric || '.' || l.statistic AS name, l.site, l.layer, l.value,
-       l.ci_low, l.ci_high, l.n, coalesce(c.clusters, c.texts) AS texts
+       l.ci_low, l.ci_high, l.n, coalesce(c.clusters, c.texts) AS texts, p.scale, p.parts
 FROM layer_metrics l JOIN models m USING (study, model, checkpoint) LEFT JOIN corpora c USING (study, corpus)
+LEFT JOIN text_parts p USING (study, model, checkpoint, corpus, view, metric, statistic, layer)
 WHERE study = $study AND m.is_last AND l.value IS NOT NULL AND l.site IN ('embedding', 'block')
   AND l.metric || '.' || l.statistic IN (NAMES)
 {_WORDS}
@@ -276,27 +277,37 @@ def _change_of_number(
     reach = quantile(1 - 0.025 / len(shared), freedom(texts))
     changes: list[tuple[float, int, float, float | None, float | None, bool]] = []
     for layer in shared:
-        pair = pairs.get((name, layer))
-        if pair is not None:
-            value, ends = float(pair["value"]), (float(pair["ci_low"]), float(pair["ci_high"]))
-            error: float | None = max(errors_within(value, *ends, texts))
-        else:  # joined as if independent, which overstates the error: the same texts raise both
-            sides = tuned[name, layer], before[name, layer]
-            value = float(sides[0]["value"]) - float(sides[1]["value"])
-            a, b = (
-                text_error(row["value"], row["ci_low"], row["ci_high"], row.get("texts"), statistic.bounds)
-                for row in sides
-            )
-            error = None if a is None or b is None else hypot(a, b)
-        half = None if error is None else reach * error
-        low, high = (None, None) if half is None else (value - half, value + half)
+        sides, pair = (tuned[name, layer], before[name, layer]), pairs.get((name, layer))
+        errors, paired = _errors(sides, pair, statistic, texts)
+        value = float(sides[0]["value"]) - float(sides[1]["value"])
+        low, high = (None, None) if errors is None else (value - reach * errors[0], value + reach * errors[1])
+        half = None if errors is None else reach * errors[value < 0]
         certainty = 0.0 if half is None or value == 0 else abs(value) / max(half, 1e-300)
-        changes.append((certainty, layer, value, low, high, pair is not None))
+        changes.append((certainty, layer, value, low, high, paired))
     beyond = [change for change in changes if change[0] > 1]
     # The table shows the layer that the sentence above it names, or of numbers without intervals the largest change.
     best = max(beyond or changes, key=lambda change: abs(change[2]) if beyond else (change[0], abs(change[2])))
     largest = abs(best[2]) / smallest if beyond else 0.0
     return *best[1:], len(beyond), len(changes), smallest, largest
+
+
+def _errors(
+    sides: tuple[Record, Record], pair: Record | None, statistic: Statistic, texts: int | None
+) -> tuple[tuple[float, float] | None, bool]:
+    """Return the standard errors below and above a difference, and whether it is paired over texts."""
+    parts = [side["scale"] * np.array(side["parts"]) for side in sides if side.get("parts") is not None]
+    if len(parts) == len(sides):
+        down, up = errors_of(parts[0] - parts[1], freedom(texts) + 1)
+        return (float(down), float(up)), True
+    if pair is not None:
+        return errors_within(float(pair["value"]), float(pair["ci_low"]), float(pair["ci_high"]), texts), True
+    found = [
+        text_error(side["value"], side["ci_low"], side["ci_high"], side.get("texts"), statistic.bounds)
+        for side in sides
+    ]
+    known = [error for error in found if error is not None]
+    error = hypot(*known)  # joined as if independent, which overstates the error: the same texts raise both
+    return ((error, error) if len(known) == len(sides) else None), False
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
