@@ -306,8 +306,8 @@ class ReadyPass:
         if isinstance(model, LoadedModel):
             with self._clock.within("forward"):
                 self._check = AloneCheck(model, self._corpus, self._settings)
-                self._settings = self._check.settled()
-            if self._settings.exact:
+                self._check.run()
+            if self._check.unpadded:
                 passes.progress.note(f"  {forward_pass}: padding changes its states, so no text is padded")
 
     def feed(

@@ -50,15 +50,15 @@ def states_of_run(model, corpus, reverse=False):
     """Return the states of each text as a pass reads them, by text; in the usual order of batches, or backwards."""
     settings = Settings(512, 0, "float32", Layout.of(model.anatomy, ()), np.zeros(99, bool))
     check = AloneCheck(model, corpus, settings)
-    settings = check.settled()
-    batches = list(batched([text for shard in corpus.shards for text in corpus.of(shard)], 512, model, settings.exact))
+    check.run()
+    batches = list(batched([text for shard in corpus.shards for text in corpus.of(shard)], 512, model))
     found = {}
     for batch in batches[:: -1 if reverse else 1]:
         part = forward(model, batch, settings, "c")
         check.compare([part])
         for row, text in enumerate(batch.texts.tolist()):
             found[text] = [x[row, : int(batch.mask[row].sum())] for x in part.states]
-    return found, settings.exact, check.largest
+    return found, check.unpadded, check.largest
 
 
 @pytest.mark.parametrize("name", STATEFUL)
