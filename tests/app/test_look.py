@@ -75,6 +75,14 @@ def test_a_model_gets_a_study_a_card_and_a_report(look, monkeypatch):
 def test_a_copy_is_compared_with_its_base_and_the_card_says_why_something_is_not_measured(look, bare_runs):
     AutoModel.from_pretrained("encoder").save_pretrained("headless")
     AutoTokenizer.from_pretrained("encoder").save_pretrained("headless")
+    metrics = {
+        pair: {asked.name for asked in read_study(write_study([pair[0]], pair[1], "notes.txt").path).study.metrics}
+        for pair in (("copy", "decoder"), ("headless", "encoder"))
+    }
+    assert {pair: {"change", "divergence", "loss"} & set(asked) for pair, asked in metrics.items()} == {
+        ("copy", "decoder"): {"change", "divergence", "loss"},
+        ("headless", "encoder"): {"change"},
+    }
     with bare_runs(answers=True):
         copied = look("copy", "--base", "decoder", "--text", "notes.txt")
         headless = " ".join(look("headless", "--text", "notes.txt").stdout.split())
