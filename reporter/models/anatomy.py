@@ -204,7 +204,7 @@ def _check_padding(states: Any, ids: Tensor, pad_id: int) -> None:
 
 
 def moved_by_padding(padded: list[Tensor], alone: list[Tensor]) -> tuple[float, bool]:
-    """Return by how much padding on the right changes the states of texts, relative, and whether by more than rounding."""
+    """Return by how much padding changes the states of texts, relative, and whether by more than rounding."""
     worst = max(relative(x[:, : a.shape[1]], a).max().item() for x, a in zip(padded, alone, strict=True))
     return worst, not worst <= (PADDING_TOLERANCE if alone[0].dtype == torch.float32 else 0.1)
 
