@@ -83,9 +83,15 @@ def test_a_copy_is_compared_with_its_base_and_the_card_says_why_something_is_not
         ("copy", "decoder"): {"change", "divergence", "loss"},
         ("headless", "encoder"): {"change"},
     }
+    kinds = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "1_Pooling"}]
+    Path("headless/modules.json").write_text(json.dumps(kinds))
+    Path("headless/sentence_bert_config.json").write_text('{"max_seq_length": 4}')
     with bare_runs(answers=True):
         copied = look("copy", "--base", "decoder", "--text", "notes.txt")
-        headless = " ".join(look("headless", "--text", "notes.txt").stdout.split())
+        ran = look("headless", "--text", "notes.txt")
+    planned = CliRunner().invoke(app, ["plan", "look/headless-notes.yaml"])
+    assert all("sentence-transformers cuts texts at 4 tokens" in output for output in (ran.stderr, planned.stdout))
+    headless = " ".join(ran.stdout.split())
     assert copied.exit_code == 0, copied.output
     line = " ".join(copied.stdout.split("against decoder")[1].split("measured on")[0].split())
     assert "layer 2" in line and "States differ from the base" in line
