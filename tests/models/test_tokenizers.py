@@ -8,6 +8,7 @@ from models.folders import configure, refused
 from tokenizers import AddedToken
 
 from reporter.core.errors import ReporterError
+from reporter.metrics._static_vectors import classify
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.tokenizer import added_tokens, tokenizer_hash
 from reporter.models.words import byte_alphabet, readable, token_names, whole_words, word_tokens
@@ -61,6 +62,16 @@ def test_tokens_that_belong_together():
         (["<s>", "▁the", "s", "’", ".", "▁12", "▁"], {1: "the"}, [2, 3], []),
         (["<s>", "the</w>", "do", "x</w>", "."], {1: "the"}, [], [2, 4]),
         (["<unk>", "cat", ".", "dogs"], {1: "cat", 3: "dogs"}, [], []),
+        # Vowel signs and bytes go with letters; "ै" stands on the letter before it.
+        (
+            ["<s>", "▁नमस्ते", "ै", "▁ไทย", "ั", "。", "京", "▁می\u200cخواهم"],
+            {1: "नमस्ते", 3: "ไทย", 7: "می\u200cخواهم"},
+            [2, 4, 6],
+            [],
+        ),
+        (["<s>", "▁the", "<0xE7>", "<0x79>", "<0x2E>", "😀", "\u200d"], {1: "the"}, [2, 3, 6], []),
+        (["[CLS]", "##न", "नमस्ते", "我", "##है", "привет", "ै"], {2: "नमस्ते", 5: "привет"}, [1, 4], []),
+        (["<s>", *map(chr, range(ord("a"), 0x180)), "▁", "Ġ"], {1: "a"}, [], []),  # characters: none is a mark
     ):
         has = {"get_vocab": ids(*tokens).copy, "all_special_tokens": tokens[:1]}
         tokenizer = SimpleNamespace(added_tokens_decoder={}, **has)
@@ -134,7 +145,34 @@ def test_how_tokens_of_other_tokenizers_read():
     ):
         assert readable(tokens, ()) == tuple(shown)
     ends = [f"{sign}</w>" for sign in SIGN.values()]  # CLIP: GPT-2's alphabet, and a mark at the end
-    assert readable([*SIGN.values(), *ends, in_bytes("été") + "</w>"], ())[-1] == "été␣"
+    clip = [*SIGN.values(), *ends, in_bytes("été") + "</w>", in_bytes("नमस्ते") + "</w>"]
+    assert readable(clip, ())[-2:] == ("été␣", "नमस्ते␣")
+    words = word_tokens(SimpleNamespace(get_vocab=ids(*clip).copy, all_special_tokens=[]), len(clip)).words
+    assert list(words.values()) == ["A", "I", "a", "été", "नमस्ते"]
+    assert [token.kind for token in classify([*clip, "Größe"], (), {len(clip)})[-3:]] == ["alphabetic"] * 3
+    characters = [*map(chr, range(0x20, 0x250)), "▁", "Ġ", "的"]  # CANINE: every character is a token
+    assert readable(characters, ())[-1] == "的" and "é" in readable(characters, ())
+    assert readable([*characters, "##ing", "##ed"], ())[:0x250].count("é") == 1  # mBERT has all of GPT-2's alphabet
+
+
+def test_what_cannot_be_seen_is_shown_by_its_number():
+    for token, shown in (
+        ("\u200d", "<U+200D>"),
+        ("\ufe0f", "<U+FE0F>"),
+        ("\u3000", "<U+3000>"),
+        ("👩\u200d", "👩\u200d"),
+    ):
+        assert readable([token, "cat"], ()) == (shown, "cat")
+
+
+def test_an_added_token_reads_as_it_was_added_whatever_its_normaliser_does():
+    added = {2: AddedToken("北京", special=False)}
+    has = {"all_special_tokens": [], "all_special_ids": [], "added_tokens_decoder": added}
+    written = ["a", "b", " 北  京 "]
+    tokenizer = SimpleNamespace(
+        get_vocab=ids("a", "b", "北京").copy, convert_ids_to_tokens=lambda i: [written[k] for k in i], **has
+    )
+    assert token_names(tokenizer, range(3)) == {0: "a", 1: "b", 2: "北京"}
 
 
 def ids_of(model, text="the mouse was gone", limit=100):
