@@ -288,8 +288,10 @@ def _unmarked(token: str, marked: Marks) -> tuple[bool | None, str]:
         return goes_on, token[2:] if goes_on else token
     if marked == "end-of-word":
         return not token.endswith("</w>"), token.removesuffix("</w>")
-    if marked in ("byte-level", "sentencepiece"):
-        mark = "Ġ" if marked == "byte-level" else "▁"
+    if marked == "unfinished":
+        return token.endswith("@@"), token.removesuffix("@@")
+    if marked in ("byte-level", "sentencepiece", "space"):
+        mark = {"byte-level": "Ġ", "sentencepiece": "▁"}.get(marked, " ")
         return not token.startswith(mark), token.removeprefix(mark)
     return None, token
 

@@ -37,12 +37,12 @@ _VISIBLE = {code: f"<0x{code:02X}>" if code < 0x80 else f"<U+{code:04X}>" for co
 _VARIANTS = "\ufe0e\ufe0f"  # a character as text, or as a picture
 _VISIBLE |= {ord(" "): SPACE, ord("\n"): LINE_FEED, ord("\t"): TAB}
 
-Marks = Literal["wordpiece", "byte-level", "sentencepiece", "end-of-word", "none"]
-"""How a tokenizer marks where words begin or end: ``##`` goes on with a word, ``Ġ`` and ``▁`` begin one, ``</w>``
-ends one."""
+Marks = Literal["wordpiece", "byte-level", "sentencepiece", "space", "end-of-word", "unfinished", "none"]
+"""How a tokenizer marks where words begin or end: ``##`` goes on with a word, ``Ġ``, ``▁`` and a space begin one,
+``</w>`` ends one, and after ``@@`` one goes on."""
 
-
-_SIGNS: Mapping[Marks, str] = {"byte-level": "Ġ", "sentencepiece": "▁"}
+_BEGIN: Mapping[Marks, str] = {"byte-level": "Ġ", "sentencepiece": "▁", "space": " "}
+_END: Mapping[Marks, str] = {"end-of-word": "</w>", "unfinished": "@@"}
 
 
 def marks(tokens: Iterable[str]) -> Marks:
@@ -51,10 +51,11 @@ def marks(tokens: Iterable[str]) -> Marks:
     alone: set[Marks] = set()
     for token in tokens:
         counts["wordpiece"] += token.startswith("##") and len(token) > 2
-        counts["end-of-word"] += token.endswith("</w>")
-        for mark, sign in _SIGNS.items():
+        for mark, sign in _END.items():
+            counts[mark] += token.endswith(sign) and len(token) > len(sign)
+        for mark, sign in _BEGIN.items():
             counts[mark] += token.startswith(sign) and len(token) > 1
-            alone |= {mark} if token == sign else set()
+            alone |= {mark} if token == sign != " " else set()
     if any(counts.values()):
         return max(counts, key=lambda mark: counts[mark])
     return alone.pop() if len(alone) == 1 else "none"  # where every character is a token, none is a mark
@@ -141,7 +142,7 @@ def token_names(tokenizer: Any, ids: Sequence[int]) -> dict[int, str]:
     written = tokenizer.convert_ids_to_tokens(list(ids))
     if not hasattr(tokenizer, "get_vocab"):
         return dict(zip(ids, map(str, written), strict=True))
-    as_added = getattr(tokenizer, "added_tokens_decoder", {})  # a normaliser may have changed what is written
+    as_added = _added(tokenizer)  # a normaliser may have changed what is written
     written = [str(as_added[i]) if i in as_added else token for i, token in zip(ids, written, strict=True)]
     special, added, vocabulary = special_ids(tokenizer), added_ids(tokenizer), tokenizer.get_vocab()
     spelling = Spelling.of(vocabulary, {token for token, i in vocabulary.items() if i in special or i in added})
@@ -156,13 +157,18 @@ def token_names(tokenizer: Any, ids: Sequence[int]) -> dict[int, str]:
 
 def special_ids(tokenizer: Any) -> frozenset[int]:
     """Return the ids of a tokenizer's special tokens."""
-    added = getattr(tokenizer, "added_tokens_decoder", {})
-    return frozenset(tokenizer.all_special_ids) | {i for i, token in added.items() if token.special}
+    return frozenset(tokenizer.all_special_ids) | {i for i, token in _added(tokenizer).items() if token.special}
 
 
 def added_ids(tokenizer: Any) -> frozenset[int]:
     """Return the ids of tokens that were added to a tokenizer as text: no special ones, and in no alphabet of bytes."""
-    return frozenset(i for i, token in getattr(tokenizer, "added_tokens_decoder", {}).items() if not token.special)
+    return frozenset(i for i, token in _added(tokenizer).items() if not token.special)
+
+
+def _added(tokenizer: Any) -> Mapping[int, Any]:
+    """Return the tokens that were added to a tokenizer, by id; tokenizers of mistral-common have a method instead."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    return added if isinstance(added, Mapping) else {}
 
 
 def from_bytes(text: str) -> bytes | None:
@@ -236,7 +242,7 @@ class WordTokens:
 def word_tokens(tokenizer: Any, size: int) -> WordTokens:
     """Return the words among the tokens of a loaded tokenizer."""
     vocabulary = {token: i for token, i in tokenizer.get_vocab().items() if i < size}
-    added = {str(token): token for token in getattr(tokenizer, "added_tokens_decoder", {}).values()}
+    added = {str(token): token for token in _added(tokenizer).values()}
     special = {*tokenizer.all_special_tokens, *added}
     words = _words(vocabulary, special, {text for text, token in added.items() if not token.special})
     spelling = Spelling.of(vocabulary, special)
@@ -244,7 +250,7 @@ def word_tokens(tokenizer: Any, size: int) -> WordTokens:
     for token, i in vocabulary.items():
         if token not in special:
             goes_on[i] = _continues_word(token, spelling)
-            unfinished[i] = spelling.marks == "end-of-word" and not token.endswith("</w>")
+            unfinished[i] = spelling.marks in _END and not _begins_word(token, spelling.marks)
     return WordTokens({vocabulary[token]: word for token, word in words.items()}, goes_on, unfinished)
 
 
@@ -275,7 +281,7 @@ def _vocabulary(folder: Path) -> tuple[dict[str, int], set[str], set[str]]:
             as_text = {text for text, token in added.items() if not token.get("special")}
             ids = _ids(content["model"]["vocab"])
             return ids | {text: added[text]["id"] for text in as_text}, set(added), as_text
-        if (folder / "vocab.txt").is_file():
+        if (folder / "vocab.txt").is_file() and not (folder / "bpe.codes").is_file():
             return _ids((folder / "vocab.txt").read_text("utf-8").splitlines()), set(), set()
         if (folder / "vocab.json").is_file():
             return _ids(parse_json((folder / "vocab.json").read_text("utf-8"))), set(), set()
@@ -294,7 +300,7 @@ def _by_transformers(folder: Path, **more: str) -> tuple[dict[str, int], set[str
 
     with failing_as(f"cannot read the tokenizer in {folder}"):
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, **more)
-    as_text = {tokenizer.added_tokens_decoder[i].content for i in added_ids(tokenizer)}
+    as_text = {token.content for token in _added(tokenizer).values() if not token.special}
     return tokenizer.get_vocab(), {*tokenizer.all_special_tokens, *as_text}, as_text
 
 
@@ -319,24 +325,26 @@ def _begins_word(token: str, marked: Marks) -> bool:
     match marked:
         case "end-of-word":
             return token.endswith("</w>")
-        case "byte-level" | "sentencepiece":
-            return token.startswith(_SIGNS[marked])
+        case "unfinished":
+            return not token.endswith("@@")
+        case "byte-level" | "sentencepiece" | "space":
+            return token.startswith(_BEGIN[marked])
         case _:
             return not token.startswith("##")
 
 
 def _unmarked(token: str, marked: Marks) -> str:
-    return token.removesuffix("</w>") if marked == "end-of-word" else token.removeprefix(_SIGNS.get(marked, ""))
+    return token.removesuffix(_END.get(marked, "")).removeprefix(_BEGIN.get(marked, ""))
 
 
 def _continues_word(token: str, spelling: Spelling) -> bool:
     match spelling.marks:
         case "wordpiece" | "none":
             return token.startswith("##") and len(token) > 2
-        case "end-of-word":
+        case "end-of-word" | "unfinished":
             return False
         case marked:
-            if token.startswith(_SIGNS[marked]):
+            if token.startswith(_BEGIN[marked]):
                 return False
     text = spelling.decoded(token)
     return not text or _goes_with_letters(text[0]) or text[0].isalnum() or text[0] in "'’"  # bytes: part of a letter

@@ -71,6 +71,8 @@ def test_tokens_that_belong_together():
         ),
         (["<s>", "▁the", "<0xE7>", "<0x79>", "<0x2E>", "😀", "\u200d"], {1: "the"}, [2, 3, 6], []),
         (["[CLS]", "##न", "नमस्ते", "我", "##है", "привет", "ै"], {2: "नमस्ते", 5: "привет"}, [1, 4], []),
+        (["<unk>", "the", "ca@@", "t", "@@"], {1: "the"}, [], [2, 4]),  # words of PhoBERT and CTRL
+        (["<s>", " the", "ing", " é", " ", "."], {1: "the"}, [2], []),  # mistral-common
         (["<s>", *map(chr, range(ord("a"), 0x180)), "▁", "Ġ"], {1: "a"}, [], []),  # characters: none is a mark
     ):
         has = {"get_vocab": ids(*tokens).copy, "all_special_tokens": tokens[:1]}

@@ -432,14 +432,15 @@ class _Words:
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
         self.stop, self.tokenizer = ENGLISH_STOP_WORDS, tokenizer
-        added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+        decoder = getattr(tokenizer, "added_tokens_decoder", {})
+        added = decoder.values() if isinstance(decoder, dict) else ()
         self.added = {str(token) for token in added if not token.special}
         self.special = {*tokenizer.all_special_tokens, *(str(token) for token in added)}
         vocabulary = {piece: token_id for piece, token_id in tokenizer.get_vocab().items() if token_id < size}
         pieces = [piece for piece in vocabulary if piece not in self.special]
         counts = {mark: sum(piece.startswith(mark) for piece in pieces) for mark in "Ġ▁"}
         self.space = max("Ġ▁", key=lambda mark: counts[mark]) if any(counts.values()) else ""
-        self.by_end = not self.space and any(piece.endswith("</w>") for piece in pieces)
+        self.by_end = not self.space and any(piece.endswith(("</w>", "@@")) for piece in pieces)
         self.piece_of = {token_id: piece for piece, token_id in vocabulary.items()}
 
     def kinds(self, ids: list[int]) -> list[str]:
