@@ -10,7 +10,7 @@ from tokenizers import AddedToken
 from reporter.core.errors import ReporterError
 from reporter.metrics._static_vectors import classify
 from reporter.models.checkpoint import Checkpoint
-from reporter.models.tokenizer import added_tokens, tokenizer_hash
+from reporter.models.tokenizer import added_tokens, load_tokenizer, tokenizer_hash
 from reporter.models.words import byte_alphabet, readable, token_names, whole_words, word_tokens
 from reporter.texts.tokens import tokenise_texts
 
@@ -250,6 +250,46 @@ def test_a_hostile_file_is_one_line_about_its_model(copy, loaded, monkeypatch, f
     else:
         configure(folder, file, **changes)
     assert message in refused(loaded, folder)
+
+
+CODE = {"auto_map": {"AutoTokenizer": ["tok.Mine", None]}, "tokenizer_class": "Mine"}
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"tokenizer_config.json": json.dumps(CODE)},
+            r"needs to run its Python code; if you trust it, add `trust_remo",
+        ),
+        (
+            {"tokenizer_config.json": json.dumps(CODE), "vocab.txt": "a\n"},
+            r"needs to run its Python code; .* add `trust",
+        ),
+        ({}, r"has no tokenizer \(tokenizer.json"),
+        (
+            {"tokenizer_config.json": '{"tokenizer_class": "LlamaTokenizer"}', "tokenizer.model": "\n\x0e"},
+            "is a file of sentencepiece; run `pip install sentencepiece`",
+        ),
+        (
+            {"tokenizer_config.json": '{"tokenizer_class": "LlamaTokenizer"}', "tokenizer.model": "YQ== 0\n"},
+            "is a file of tiktoken; run `pip install tiktoken`",
+        ),
+    ],
+)
+def test_a_tokenizer_that_needs_code_or_a_package_says_so(tmp_path, monkeypatch, files, message):
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "tok.py").write_text("raise SystemExit")
+
+    def lacks(*arguments, **more):
+        raise ValueError("`tiktoken` is required to read a `tiktoken` file.")
+
+    if "tokenizer.model" in files:  # whichever packages are here
+        monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", lacks)
+        monkeypatch.setattr("reporter.models.tokenizer.find_spec", lambda name: None)
+    with pytest.raises(ReporterError, match=message):
+        load_tokenizer(Checkpoint("m", "final", "path", str(tmp_path), "fingerprint", path=tmp_path), tmp_path, True)
 
 
 def test_a_tokenizer_that_fails_on_some_texts_alone_is_stopped_there(copy, loaded, monkeypatch):
