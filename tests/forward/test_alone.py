@@ -98,7 +98,9 @@ def test_no_analysis_pads_a_model_whose_states_depend_on_padding(stateful, lengt
             torch.testing.assert_close(text.states[place], expected[place.layer], rtol=1e-4, atol=1e-4)
 
 
-def test_whether_a_model_may_be_padded_depends_on_the_length_alone(stateful, tmp_path):
+@pytest.mark.parametrize("factors", [LONG["long_factor"], [1.0, 1.0, 1.0, 64.8]])  # the last turn 12 tokens by little
+def test_whether_a_model_may_be_padded_depends_on_the_length_alone(stateful, tmp_path, factors, monkeypatch):
+    monkeypatch.setitem(LONG, "long_factor", factors)
     folder = stateful("longrope")
     for lengths in ((32, 40, 128), (128, 40, 32), (40, 33, 32)):
         model = loaded(folder)
