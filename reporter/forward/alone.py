@@ -15,7 +15,7 @@ import torch
 
 from reporter.core.errors import ReporterError, is_out_of_memory
 from reporter.forward.batch import ModelOutput
-from reporter.forward.measure import Settings, autocast, batched, forward
+from reporter.forward.measure import Settings, autocast, batched, forward, unpadded
 from reporter.models.load import LoadedModel
 from reporter.texts.tokens import TokenBatch, TokenisedCorpus, TokenisedText
 
@@ -72,24 +72,19 @@ class AloneCheck:
             norms = [float(x.float().norm(dim=-1).mean()) for x in states]
             self._alone[text.index] = _Alone(len(text), [self._along(x[0]) for x in states], norms)
 
-    def settled(self) -> Settings:
-        """Return the settings with which these texts, batched together, have the states that each has alone.
+    @property
+    def unpadded(self) -> bool:
+        """Whether texts are read without padding, since it changes their states."""
+        return unpadded(self._texts, self.model)
+
+    def run(self) -> None:
+        """Compare these texts, batched together, before the corpus is measured.
 
         Raises:
-            ReporterError: they have others even without padding.
+            ReporterError: the states of one deviate beyond rounding.
         """
-        for exact in (False, True) if not self.settings.exact else (True,):
-            settings = replace(self.settings, exact=exact, losses=False, contributions=False)
-            self.largest = 0.0
-            try:
-                for batch in batched(self._texts, settings.batch_tokens, self.model, exact):
-                    self._run(batch, settings)
-            except ReporterError:
-                if exact:
-                    raise
-                continue
-            return replace(self.settings, exact=exact)
-        raise AssertionError  # the last round returns or raises
+        for batch in batched(self._texts, self.settings.batch_tokens, self.model):
+            self._run(batch, replace(self.settings, losses=False, contributions=False))
 
     def _run(self, batch: TokenBatch, settings: Settings) -> None:
         try:

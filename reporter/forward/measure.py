@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
@@ -38,6 +38,7 @@ from reporter.texts.tokens import (
     TokenisedText,
     Windows,
     batches,
+    padded_length,
     tokenise,
     tokenise_corpus,
     tokenise_texts,
@@ -176,8 +177,6 @@ class Settings:
     contributions: bool = False
     vocabulary: Vocabulary | None = None
     sinks: SinkRule = DEFAULT_RULE
-    exact: bool = False
-    """Whether no text is padded, for a model whose states depend on the padding."""
 
 
 def longest(max_tokens: int, model: LoadedModel | SavedStates) -> int:
@@ -271,7 +270,7 @@ def measure(
             tokens = coming.pop().result()
             coming = [aside.submit(prepared, following) for following in pending[place + 1 : place + 2]]
             sizes, sinks, in_model, strained = np.zeros(len(STRATA), dtype=np.int64), 0, 0.0, 0
-            waiting = deque(batched(tokens, budget, model, settings.exact))
+            waiting = deque(batched(tokens, budget, model))
             while waiting:
                 group, given = _next(waiting, budget), time.perf_counter()
                 try:
@@ -355,11 +354,27 @@ def tokenised_texts(
 
 
 def batched(
-    tokens: list[TokenisedText], batch_tokens: int, model: LoadedModel | SavedStates, exact: bool = False
+    tokens: list[TokenisedText], batch_tokens: int, model: LoadedModel | SavedStates, *others: LoadedModel
 ) -> Iterator[TokenBatch]:
-    """Yield tokenised texts in batches for a model; see :func:`reporter.texts.tokens.batches`."""
+    """Yield tokenised texts in batches for a model; see :func:`reporter.texts.tokens.batches`.
+
+    Every batch of a model comes from here, so that a model whose states depend on padding is never padded.
+
+    Args:
+        tokens: the texts.
+        batch_tokens: the most tokens in a batch, padding included.
+        model: the model.
+        others: further models that read the same batches.
+    """
     padding = pad_id(model.tokenizer, model.anatomy.vocabulary_size)
-    return batches(tokens, batch_tokens, padding, model.anatomy.max_tokens, exact)
+    return batches(tokens, batch_tokens, padding, model.anatomy.max_tokens, unpadded(tokens, model, *others))
+
+
+def unpadded(tokens: Iterable[TokenisedText], *models: LoadedModel | SavedStates) -> bool:
+    """Return whether texts are read without padding, because padding changes the states of one of the models."""
+    limit = models[0].anatomy.max_tokens
+    most = max((padded_length(length, limit) for length in {len(text) for text in tokens}), default=0)
+    return not all(model.may_pad(most) for model in models if isinstance(model, LoadedModel))
 
 
 def forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str) -> ModelOutput:

@@ -25,6 +25,7 @@ from reporter.forward.measure import (
     Counts,
     OutOfMemoryError,
     Settings,
+    longest,
     measure,
     settle_precision,
     tokenised,
@@ -40,6 +41,7 @@ from reporter.forward.type_sample import TypeCounts, count_types
 from reporter.models.head import Head, load_head
 from reporter.models.load import LoadedModel
 from reporter.models.places import Layout
+from reporter.models.sentence import unused_settings
 from reporter.models.states import NO_MODEL, SavedStates
 from reporter.models.toy.training import UNKNOWN
 from reporter.models.words import token_names
@@ -188,13 +190,13 @@ class Passes:
         called: Mapping[str, str],
         parts: Parts,
     ) -> None:
-        longest, counts = facts.anatomy.get("max_tokens"), facts.counts
+        of_own, counts = facts.anatomy.get("max_tokens"), facts.counts
         if forward_pass.windows and counts.windows > counts.texts:
-            size, stride = (windows := forward_pass.windows.within(longest)).size, windows.stride
+            size, stride = (windows := forward_pass.windows.within(of_own)).size, windows.stride
             message = f"{counts.texts:,} texts in {counts.windows:,} windows of at most {size} tokens"
             self.progress.note(f"  {forward_pass}: {message}, one every {stride} tokens; each token counts once")
         if cut := counts.cut_texts:
-            limit = forward_pass.max_tokens if longest is None else min(forward_pass.max_tokens, longest)
+            limit = forward_pass.max_tokens if of_own is None else min(forward_pass.max_tokens, of_own)
             of_model = f", the limit of the model (max_tokens: {forward_pass.max_tokens})" * (
                 limit < forward_pass.max_tokens
             )
@@ -284,7 +286,9 @@ class ReadyPass:
         read = max(len(texts), self._corpus.windows)
         self._setting = Setting(self._layout, forward_pass.seed, read, 0, types, names, self.tokens, counted.splits)
         readout, self._problem = _readout(model, amounts, passes.offline)
-        self._unfed, self._warning = _unfed(model), unknown_warning(model, texts.name, counted)
+        self._unfed = _unfed(model)
+        sentence = unused_settings(forward_pass.checkpoint.folder, longest(forward_pass.max_tokens, model))
+        self._warning = warnings(unknown_warning(model, texts.name, counted), sentence) or ""
         if known_facts is not None and not any(KINDS[name].reads_head for name in amounts):
             self._problem = known_facts.head_problem  # of an earlier pass, whose observables are still read
         self._sufficed = None if known_facts is None else known_facts.batch_tokens
@@ -306,8 +310,8 @@ class ReadyPass:
         if isinstance(model, LoadedModel):
             with self._clock.within("forward"):
                 self._check = AloneCheck(model, self._corpus, self._settings)
-                self._settings = self._check.settled()
-            if self._settings.exact:
+                self._check.run()
+            if self._check.unpadded:
                 passes.progress.note(f"  {forward_pass}: padding changes its states, so no text is padded")
 
     def feed(

@@ -279,6 +279,7 @@ class Journey(SampledTokens):
     """
 
     name = "journey"
+    version = 2
     quantities = ("rank_function", "rank_content", "cosine_function", "cosine_content", "other_width")
     reads_vocabulary = True
 

@@ -443,7 +443,7 @@ class _Work:
         except ReporterError as error:
             raise ReporterError(f"model '{vectors.model}': {error}") from error
         usable = {kind: np.flatnonzero(norm > TINY) for kind, norm in sizes.items()}
-        self.described = classify(vectors.strings, vectors.special)
+        self.described = classify(vectors.strings, vectors.special, vectors.added)
         self.first = first_equal(vectors.tokens)
         text = np.array([token.kind not in NO_TEXT for token in self.described])[usable["token"]]
         once = self.first[usable["token"]] == usable["token"]

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from reporter.core.errors import ReporterError
-from reporter.models.words import Marks, added_ids, from_bytes, marks, readable, special_ids
+from reporter.models.words import Marks, Spelling, added_ids, readable, special_ids
 
 if TYPE_CHECKING:
     from reporter.models.load import LoadedModel
@@ -260,26 +260,26 @@ class Token:
     subword: bool | None
 
 
-def classify(strings: Sequence[str | None], special: Collection[int]) -> list[Token]:
-    """Return what each token is."""
-    marked = marks(token for i, token in enumerate(strings) if token and i not in special)
-    return [_token(token, i in special, marked) for i, token in enumerate(strings)]
+def classify(strings: Sequence[str | None], special: Collection[int], added: Collection[int] = ()) -> list[Token]:
+    """Return what each token is; ``added`` ones are text as they are."""
+    of_tokenizer = [token for i, token in enumerate(strings) if token and i not in special and i not in added]
+    spelling = Spelling.of(of_tokenizer, ())
+    return [
+        Token(token, _class(token), None) if token and i in added else _token(token, i in special, spelling)
+        for i, token in enumerate(strings)
+    ]
 
 
-def _token(token: str | None, special: bool, marked: Marks) -> Token:
+def _token(token: str | None, special: bool, spelling: Spelling) -> Token:
     if token is None:
         return Token("", "missing", None)
     if _UNUSED.fullmatch(token) or special:
         return Token(token, "unused" if _UNUSED.fullmatch(token) else "special", None)
-    if _BYTE.fullmatch(token) and marked != "byte-level":
+    if _BYTE.fullmatch(token) and spelling.bytes != "gpt2":
         return Token(token, "bytes", None)
-    subword, bare = _unmarked(token, marked)
-    decoded = from_bytes(bare) if marked == "byte-level" else None
-    try:
-        text = bare if decoded is None else decoded.decode("utf-8")
-    except UnicodeDecodeError:
-        return Token(token, "bytes", None)
-    return Token(text, _class(text), subword)
+    subword, bare = _unmarked(token, spelling.marks)
+    text = spelling.decoded(bare)
+    return Token(token, "bytes", None) if text is None else Token(text, _class(text), subword)
 
 
 def _unmarked(token: str, marked: Marks) -> tuple[bool | None, str]:
@@ -288,8 +288,10 @@ def _unmarked(token: str, marked: Marks) -> tuple[bool | None, str]:
         return goes_on, token[2:] if goes_on else token
     if marked == "end-of-word":
         return not token.endswith("</w>"), token.removesuffix("</w>")
-    if marked in ("byte-level", "sentencepiece"):
-        mark = "Ġ" if marked == "byte-level" else "▁"
+    if marked == "unfinished":
+        return token.endswith("@@"), token.removesuffix("@@")
+    if marked in ("byte-level", "sentencepiece", "space"):
+        mark = {"byte-level": "Ġ", "sentencepiece": "▁"}.get(marked, " ")
         return not token.startswith(mark), token.removeprefix(mark)
     return None, token
 

@@ -256,7 +256,7 @@ def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
 
     vectors = static_vectors(context.model)
     shown, raw_tokens = vectors.shown, vectors.strings
-    bare = [token.text for token in classify(raw_tokens, vectors.special)]
+    bare = [token.text for token in classify(raw_tokens, vectors.special, vectors.added)]
     layout = Layout.of(context.model.anatomy, ("final", "attention"))
     raw = item.all_texts
     texts = sorted(encode(raw, replace(context, layout=layout)), key=lambda text: text.index)

@@ -244,7 +244,7 @@ class JourneyOptions(OptionalOptions):
     question="prediction",
     needs=("journey",),
     options=JourneyOptions,
-    version=5,
+    version=6,  # words with vowel signs, added words and bytes of SentencePiece
     cost="a product with the vocabulary per sampled word and layer",
     against_base=tuple(statistic.name for statistic in WORDS),
 )

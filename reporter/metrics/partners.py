@@ -362,10 +362,11 @@ def own_vectors(texts: Sequence[str], context: Context, max_tokens: int | None) 
     if pipeline is None:
         return None
     last = Place(model.anatomy.last_hidden_state, model.anatomy.layers)
-    given = [pipeline.prompt + (text.lower() if pipeline.lowercase else text) for text in texts]
-    prompt = list(encode([pipeline.prompt], context)) if pipeline.prompt.strip() else []
+    reading = pipeline.reading
+    given = [reading.given(text) for text in texts]
+    prompt = list(encode([reading.given("")], context)) if reading.prompt.strip() else []
     prompt_tokens = sum(len(text.ids) - int(text.special[-1]) for text in prompt)
-    limit = min(limit for limit in (pipeline.max_tokens, max_tokens, sys.maxsize) if limit)
+    limit = min(limit for limit in (reading.max_tokens, max_tokens, sys.maxsize) if limit)
     vectors: dict[int, Floats] = {}
     distinct = list(dict.fromkeys(given))
     for encoded in encode(distinct, context, limit):

@@ -112,7 +112,7 @@ def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | Tuning
     sums = {name: torch.zeros(len(texts), layers + 1, model.anatomy.width) for name in POSITIONS}
     squares, counts = ({name: np.zeros((len(texts), width)) for name in POSITIONS} for width in (layers + 1, 1))
     done, tokens = 0, tokenised_texts(texts, model, context.corpora[item.corpus].max_tokens)
-    for batch in batched(tokens, context.batch_tokens, model):
+    for batch in batched(tokens, context.batch_tokens, model, base):
         ids, mask = (torch.as_tensor(x, device=model.device) for x in (batch.ids, batch.mask))
         own = (batch.mask == 1) & ~batch.special
         order = np.where(own, own.cumsum(axis=1) - 1, -1)

@@ -444,7 +444,7 @@ Vocabulary = Annotated[
     cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
     tables=(*TABLES, Point, HistogramBin, Explained),
     charts=(HISTOGRAMS, EXPLAINED, POINTS, EXTREMES, OUTLIERS, PATH, HEAT, OFFSETS, BY_POSITION),
-    version=5,  # cosines of the first 96 positions, without gaps
+    version=6,  # classes of added tokens and of single bytes
     section=Section(
         Vocabulary,
         "Models whose token, position and type vectors are analysed: a list, or 'all'.",

@@ -195,13 +195,18 @@ def _check_padding(states: Any, ids: Tensor, pad_id: int) -> None:
     padded, mask = ids.clone(), torch.ones_like(ids)
     padded[1, length:], mask[1, length:] = pad_id, 0
     batched, alone = states(padded, mask), states(ids[1:, :length])
-    worst = max(relative(b[1:, :length], a).max().item() for b, a in zip(batched, alone, strict=True))
-    tolerance = PADDING_TOLERANCE if batched[0].dtype == torch.float32 else 0.1
-    if not worst <= tolerance:
+    worst, moved = moved_by_padding([x[1:] for x in batched], alone)
+    if moved:
         raise ReporterError(
             f"masked padding changes the states of real tokens by up to {worst:.1e} (relative), so batches would give "
             "wrong numbers; reporter cannot measure this model"
         )
+
+
+def moved_by_padding(padded: list[Tensor], alone: list[Tensor]) -> tuple[float, bool]:
+    """Return by how much padding changes the states of texts, relative, and whether by more than rounding."""
+    worst = max(relative(x[:, : a.shape[1]], a).max().item() for x, a in zip(padded, alone, strict=True))
+    return worst, not worst <= (PADDING_TOLERANCE if alone[0].dtype == torch.float32 else 0.1)
 
 
 class _Lookups(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -8,16 +8,18 @@ block and shares its weights with the loaded model, so that nothing large is in 
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from reporter.core.errors import ReporterError, failing_as
+from reporter.core.errors import ReporterError, failing_as, failures
 from reporter.core.imports import changed
 from reporter.models.blocks import trace
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.load import LoadedModel
+from reporter.models.model_folder import weight_files
 from reporter.models.parts import fixed_arguments
 from reporter.models.weights import build, needed, read_config
 
@@ -84,6 +86,37 @@ def _given(states: Tensor) -> Any:
                 raise AttributeError(name)
 
     return Given(last_hidden_state=states)
+
+
+def lacks_head(folder: Path) -> bool:
+    """Return whether a model surely has no language-model head, by its configuration and the shapes of its weights.
+
+    A head that is not tied to the embedding has a weight as large as the vocabulary outside of the model itself.
+    """
+    import transformers
+    from safetensors import safe_open
+
+    try:
+        config = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True)
+        if config.is_encoder_decoder:
+            return True  # whose encoder is measured
+        masked = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False)
+        kind = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
+        with torch.device("meta"):
+            whole = kind.from_config(config)
+        inside = {name.partition(".")[0] for name, _ in whole.base_model.named_parameters()}
+        if len(list(whole.parameters())) == len(list(whole.base_model.parameters())):
+            return False  # tied
+        vocabulary = whole.get_input_embeddings().weight.shape[0]
+        for file in weight_files(folder, allow_pickle=False):
+            if file.suffix == ".safetensors":
+                with safe_open(str(file), framework="np") as content:
+                    for name in content.keys():  # noqa: SIM118 (no mapping)
+                        if inside.isdisjoint(name.split(".")) and vocabulary in content.get_slice(name).get_shape():
+                            return False
+    except failures():  # which the run reports
+        return False
+    return True
 
 
 def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head:

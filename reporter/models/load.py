@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -14,9 +15,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from reporter.core.errors import ReporterError, with_type
-from reporter.models.anatomy import MeasuredModel, examine
+from reporter.models.anatomy import MeasuredModel, examine, moved_by_padding
 from reporter.models.blocks import noise_of, relative
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.condition import Condition
@@ -161,6 +163,8 @@ class LoadedModel(MeasuredModel):
     groups: Mapping[str, str] = field(default_factory=dict, repr=False)
     drawn: frozenset[str] = frozenset()
     condition: Condition | None = field(default=None, repr=False)
+    _padded: dict[bool, int] = field(default_factory=lambda: {True: 0, False: sys.maxsize}, repr=False)
+    """The longest length that texts may be padded to, and the shortest that they may not, as far as was tried."""
 
     @cached_property
     def tokenizer_hash(self) -> str:
@@ -183,6 +187,32 @@ class LoadedModel(MeasuredModel):
             attention_mask: 1 for a token, 0 for padding, (texts, length).
         """
         return self.run(input_ids, attention_mask).path
+
+    def may_pad(self, length: int) -> bool:
+        """Return whether texts may be padded to this length: whether padding leaves states, and the model, as they are.
+
+        A short text is read alone and padded, once for each length beyond those tried before. What changes at some
+        length (rotary factors, sparse attention) changes its states, or the condition of the model.
+        """
+        if self._padded[True] < length < self._padded[False]:
+            self._padded[not self._moved_by_padding(length)] = length
+        return length <= self._padded[True]
+
+    def _moved_by_padding(self, length: int) -> bool:
+        ids = self.inputs.random_ids(texts=1)
+        if length <= ids.shape[1]:
+            return False  # tried when it was loaded
+        padding, changed = (0, length - ids.shape[1]), False
+        found = []
+        with torch.inference_mode():
+            for tokens, mask in (
+                (ids, torch.ones_like(ids)),
+                (pad(ids, padding, value=self.inputs.pad_id), pad(torch.ones_like(ids), padding)),
+            ):
+                found.append(self.states(tokens, mask))
+                changed |= self.condition is not None and self.condition.restore()
+        alone, padded = found
+        return changed or moved_by_padding(padded, alone)[1]
 
     @property
     def contributions_problem(self) -> str:
@@ -282,6 +312,8 @@ class LoadedModel(MeasuredModel):
             after the softmax, as the model returns them.
         """
         module: Any = self.module
+        if self.condition is not None:
+            self.condition.restore()
         usual = module.config._attn_implementation
         try:
             module.set_attn_implementation("eager")

@@ -211,9 +211,18 @@ def tokenizer_folder(folders: Iterable[Path]) -> Path:
     for folder in tried:
         if tokenizer_files(folder):
             return folder
+    if any("AutoTokenizer" in ((read_json(folder / TOKENIZER_CONFIG) or {}).get("auto_map") or {}) for folder in tried):
+        raise needs_code(tried[0])
     raise ReporterError(
         f"{tried[0]} has no tokenizer (tokenizer.json, vocab.txt, …); save it there with "
         "`tokenizer.save_pretrained(FOLDER)`"
+    )
+
+
+def needs_code(folder: Path) -> ReporterError:
+    """Return the error about a model or tokenizer with Python code of its own, which a study does not trust."""
+    return ReporterError(
+        f"{folder} needs to run its Python code; if you trust it, add `trust_remote_code: true` to the model"
     )
 
 

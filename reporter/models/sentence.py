@@ -5,15 +5,18 @@ A folder of sentence-transformers names its modules in ``modules.json``: pooling
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reporter.core.errors import ReporterError, failing_as
+from reporter.core.errors import ReporterError, failing_as, one_line
 from reporter.core.files import read_json
+from reporter.models.model_folder import TOKENIZER_CONFIG
 
 if TYPE_CHECKING:
     import torch
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 MODULES = "modules.json"
 _SETTINGS = "config_sentence_transformers.json"
 _MODES = ("cls_token", "max_tokens", "mean_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken")
+_NO_LIMIT = 1e9  # tokenizers without one name 10^30
 _ACTIVATIONS = {"Identity", "Tanh", "ReLU", "GELU", "SiLU", "Sigmoid"}
 
 
@@ -34,6 +38,26 @@ class Dense:
 
 
 @dataclass(frozen=True)
+class ReadingSettings:
+    """How a sentence encoder reads a text.
+
+    Args:
+        prompt: what stands before each text by default.
+        lowercase: whether prompt and text become lower case.
+        max_tokens: where texts are cut; None for the limit of the model.
+    """
+
+    prompt: str = ""
+    lowercase: bool = False
+    max_tokens: int | None = None
+
+    def given(self, text: str) -> str:
+        """Return what the tokenizer gets for a text."""
+        whole = self.prompt + text
+        return whole.lower() if self.lowercase else whole
+
+
+@dataclass(frozen=True)
 class SentencePipeline:
     """What a sentence encoder does after its last block.
 
@@ -41,19 +65,15 @@ class SentencePipeline:
         modes: how token states become one vector; several are joined.
         dense: layers that follow.
         normalised: whether the vector gets length 1.
-        prompt: what stands before each text by default.
+        reading: what it reads of a text.
         pools_prompt: whether the tokens of the prompt count.
-        lowercase: whether texts become lower case.
-        max_tokens: where texts are cut; None for the limit of the model.
     """
 
     modes: tuple[str, ...]
     dense: tuple[Dense, ...]
     normalised: bool
-    prompt: str = ""
+    reading: ReadingSettings
     pools_prompt: bool = True
-    lowercase: bool = False
-    max_tokens: int | None = None
 
     @property
     def says(self) -> str:
@@ -94,45 +114,94 @@ class SentencePipeline:
         return np.asarray(y.numpy())
 
 
+def unused_settings(folder: Path | None, max_tokens: int) -> str:
+    """Return a warning about settings of a sentence encoder that do not decide what a pass reads; usually empty.
+
+    Args:
+        folder: of the model; None where it is not on this machine.
+        max_tokens: where the pass cuts texts.
+    """
+    modules = []
+    with suppress(ReporterError):  # of a damaged file, which says so where the vectors are measured
+        modules = _modules(folder)
+    if folder is None or not modules:
+        return ""
+    settings = _reading(folder, modules[0][1])
+    parts = (
+        [f"cuts texts at {settings.max_tokens:,} tokens"] if (settings.max_tokens or max_tokens) < max_tokens else []
+    )
+    parts += ["turns texts into lower case"] * settings.lowercase
+    parts += [f"begins texts with the prompt {one_line(settings.prompt)!r}"] * bool(settings.prompt)
+    if not parts:
+        return ""
+    return (
+        f"sentence-transformers {', '.join(parts)}. Only the vectors that the model itself returns (`partners`) are "
+        f"read so; all other numbers are of the texts as they are, cut at {max_tokens:,} tokens"
+    )
+
+
 def read_pipeline(folder: Path | None) -> SentencePipeline | None:
     """Read the pipeline of a sentence encoder; None where the folder has none.
 
     Raises:
         ReporterError: a file is damaged, or the pipeline has a module that is not known here.
     """
-    if folder is None or not (folder / MODULES).is_file():
+    modules = _modules(folder)
+    if folder is None or not modules:
         return None
-    import json
-
-    with failing_as(f"cannot read {folder / MODULES}"):
-        modules = json.loads((folder / MODULES).read_text("utf-8"))
-        named = [(str(module["type"]).rpartition(".")[2], folder / str(module.get("path", ""))) for module in modules]
-    modes: tuple[str, ...] = ("mean_tokens",)
-    dense, normalised, pools_prompt = list[Dense](), False, True
-    for kind, place in named[1:]:
+    modes, dense, pools_prompt = tuple[str, ...](), list[Dense](), True
+    for kind, place in modules[1:]:
         config = read_json(place / "config.json") or {}
         if kind == "Pooling":
             modes, pools_prompt = _modes(config), bool(config.get("include_prompt", True))
         elif kind == "Dense":
             dense.append(_dense(place, config))
-        elif kind == "Normalize":
-            normalised = True
-        elif kind != "Dropout":
-            raise ReporterError(f"its module {kind} is not known here, so what it returns itself was not measured")
-    first = next(iter(named), ("", folder))[1]
-    sentence = read_json(first / "sentence_bert_config.json") or read_json(folder / "sentence_bert_config.json") or {}
-    settings = read_json(folder / _SETTINGS) or {}
+        elif kind not in ("Normalize", "Dropout"):
+            raise _unknown(f"module {kind}")
+    order = " ".join(kind for kind, _ in modules if kind != "Dropout")
+    if not re.fullmatch("Transformer Pooling( Dense)*( Normalize)*", order):
+        raise _unknown(f"order of modules ({order})")
+    sentence = _sentence_config(folder, modules[0][1])
+    if "message" in (sentence.get("modality_config") or {}):
+        raise _unknown("writing of texts as turns of a chat")
+    if sentence.get("processing_kwargs"):
+        raise _unknown("`processing_kwargs`")
+    return SentencePipeline(
+        modes, tuple(dense), order.endswith("Normalize"), _reading(folder, modules[0][1]), pools_prompt
+    )
+
+
+def _unknown(what: str) -> ReporterError:
+    return ReporterError(f"its {what} is not known here, so what it returns itself was not measured")
+
+
+def _modules(folder: Path | None) -> list[tuple[str, Path]]:
+    """Return the kinds and folders of a sentence encoder's modules; empty where a folder has none."""
+    if folder is None or not (folder / MODULES).is_file():
+        return []
+    import json
+
+    with failing_as(f"cannot read {folder / MODULES}"):
+        modules = json.loads((folder / MODULES).read_text("utf-8"))
+        return [(str(module["type"]).rpartition(".")[2], folder / str(module.get("path", ""))) for module in modules]
+
+
+def _sentence_config(folder: Path, first: Path) -> dict[str, Any]:
+    """Return the settings of the first module, which older versions call by the family: ``sentence_roberta_config``."""
+    files = [file for place in (first, folder) for file in sorted(place.glob("sentence_*_config.json"))]
+    return next((config for file in files if (config := read_json(file))), {})
+
+
+def _reading(folder: Path, first: Path) -> ReadingSettings:
+    sentence, settings = _sentence_config(folder, first), read_json(folder / _SETTINGS) or {}
     prompts = settings.get("prompts")
     prompt = prompts.get(settings.get("default_prompt_name")) if isinstance(prompts, dict) else None
-    limit = sentence.get("max_seq_length")
-    return SentencePipeline(
-        modes,
-        tuple(dense),
-        normalised,
+    # Version 6 keeps the limit in the tokenizer, which also decides where an older folder names none.
+    limit = sentence.get("max_seq_length") or (read_json(first / TOKENIZER_CONFIG) or {}).get("model_max_length")
+    return ReadingSettings(
         prompt if isinstance(prompt, str) else "",
-        pools_prompt,
         bool(sentence.get("do_lower_case")),
-        limit if isinstance(limit, int) and limit > 0 else None,
+        int(limit) if isinstance(limit, int | float) and 0 < limit < _NO_LIMIT else None,
     )
 
 

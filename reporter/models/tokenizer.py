@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from reporter.core.children import CAN_FORK, MEMORY, SECONDS, Limit, in_child
 from reporter.core.errors import ReporterError, failing_as, failures
 from reporter.core.files import read_json
 from reporter.models.checkpoint import Checkpoint
-from reporter.models.model_folder import TOKENIZER_CONFIG, tokenizer_folder
+from reporter.models.model_folder import TOKENIZER_CONFIG, needs_code, tokenizer_folder
 from reporter.models.parts import decoder_start
 
 
@@ -26,12 +27,22 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
 
     def read() -> Any:
         with failing_as(f"cannot read the tokenizer in {place}"):
-            return kind.from_pretrained(
-                str(place),
-                **checkpoint.source_file,
-                trust_remote_code=checkpoint.trust_remote_code,
-                local_files_only=offline or not checkpoint.trust_remote_code,
-            )
+            try:
+                return kind.from_pretrained(
+                    str(place),
+                    **checkpoint.source_file,
+                    trust_remote_code=checkpoint.trust_remote_code,
+                    local_files_only=offline or not checkpoint.trust_remote_code,
+                )
+            except failures() as error:
+                if not checkpoint.trust_remote_code and "trust_remote_code" in str(error):
+                    raise needs_code(place) from error
+                if "tiktoken" in str(error) and (lacking := _package_of(place)):
+                    raise ReporterError(
+                        f"the tokenizer in {place} is a file of {lacking}; run `pip install {lacking}`, or save it as "
+                        f"{_OF_RUST}"
+                    ) from error
+                raise
 
     def attempt() -> None:
         tokenizer = read()
@@ -53,6 +64,15 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
 
 
 _OF_RUST = "tokenizer.json"
+
+
+def _package_of(place: Path) -> str:
+    """Return the package that the file of a tokenizer without a tokenizer.json needs; empty if it is installed."""
+    first = next((file.read_bytes()[:1] for file in sorted(place.glob("*.model"))), b"")
+    package = "sentencepiece" if first == b"\n" else "tiktoken"  # the first field of a SentencePiece file
+    return package if find_spec(package) is None else ""
+
+
 _SLOWEST = 1e6  # bytes of it a second; a large one of 20 MB takes one second
 _BYTES = 100  # of memory for each of its bytes
 

@@ -21,7 +21,7 @@ from reporter.core.errors import ReporterError, failing_as, failures, library_er
 from reporter.core.imports import changed, optional
 from reporter.models.checkpoint import Checkpoint, seeded
 from reporter.models.condition import Condition
-from reporter.models.model_folder import ADAPTER_WEIGHTS, CONFIG, WEIGHTS, adapter_files, weight_files
+from reporter.models.model_folder import ADAPTER_WEIGHTS, CONFIG, WEIGHTS, adapter_files, needs_code, weight_files
 from reporter.models.parts import PartName, measured_part, spread
 
 # Quantised weights, unpacked when they are loaded, so that what is measured are the numbers that they stand for.
@@ -205,9 +205,7 @@ def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
         )
     except failures() as error:
         if not checkpoint.trust_remote_code and "trust_remote_code" in str(error):
-            raise ReporterError(
-                f"{folder} needs to run its Python code; if you trust it, add `trust_remote_code: true` to the model"
-            ) from error
+            raise needs_code(folder) from error
         raise ReporterError(
             f"cannot read {folder / CONFIG}: {library_error(error)}; correct the file, or update transformers"
         ) from error

@@ -14,6 +14,8 @@ a special token      as the tokenizer writes it
 from __future__ import annotations
 
 import codecs
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,22 +34,31 @@ from reporter.models.model_folder import tokenizer_folder
 SPACE, LINE_FEED, TAB = "␣", "⏎", "⇥"
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
 _VISIBLE = {code: f"<0x{code:02X}>" if code < 0x80 else f"<U+{code:04X}>" for code in _CONTROLS}
+_VARIANTS = "\ufe0e\ufe0f"  # a character as text, or as a picture
 _VISIBLE |= {ord(" "): SPACE, ord("\n"): LINE_FEED, ord("\t"): TAB}
 
-Marks = Literal["wordpiece", "byte-level", "sentencepiece", "end-of-word", "none"]
-"""How a tokenizer marks where words begin or end: ``##`` goes on with a word, ``Ġ`` and ``▁`` begin one, ``</w>``
-ends one."""
+Marks = Literal["wordpiece", "byte-level", "sentencepiece", "space", "end-of-word", "unfinished", "none"]
+"""How a tokenizer marks where words begin or end: ``##`` goes on with a word, ``Ġ``, ``▁`` and a space begin one,
+``</w>`` ends one, and after ``@@`` one goes on."""
+
+_BEGIN: Mapping[Marks, str] = {"byte-level": "Ġ", "sentencepiece": "▁", "space": " "}
+_END: Mapping[Marks, str] = {"end-of-word": "</w>", "unfinished": "@@"}
 
 
 def marks(tokens: Iterable[str]) -> Marks:
     """Return how a tokenizer marks words: by the mark that most of its tokens bear."""
     counts: Counter[Marks] = Counter()
+    alone: set[Marks] = set()
     for token in tokens:
         counts["wordpiece"] += token.startswith("##") and len(token) > 2
-        counts["byte-level"] += token.startswith("Ġ")
-        counts["sentencepiece"] += token.startswith("▁")
-        counts["end-of-word"] += token.endswith("</w>")
-    return max(counts, key=lambda mark: counts[mark]) if any(counts.values()) else "none"
+        for mark, sign in _END.items():
+            counts[mark] += token.endswith(sign) and len(token) > len(sign)
+        for mark, sign in _BEGIN.items():
+            counts[mark] += token.startswith(sign) and len(token) > 1
+            alone |= {mark} if token == sign != " " else set()
+    if any(counts.values()):
+        return max(counts, key=lambda mark: counts[mark])
+    return alone.pop() if len(alone) == 1 else "none"  # where every character is a token, none is a mark
 
 
 @dataclass(frozen=True)
@@ -68,9 +79,27 @@ class Spelling:
         """Return the spelling of a vocabulary."""
         text_tokens = set(vocabulary).difference(special)
         marked = marks(text_tokens)
-        if marked == "byte-level" or text_tokens.issuperset(byte_alphabet()):
+        if marked == "byte-level":
             return cls(marked, "gpt2")
-        return cls(marked, "latin" if text_tokens.issuperset(map(chr, range(0x80, 0xA0))) else "text")
+        if marked in ("end-of-word", "none"):  # unless it also has other characters, as one of all characters
+            characters = {c for token in text_tokens for c in token.removesuffix("</w>")}
+            if characters == byte_alphabet().keys():
+                return cls(marked, "gpt2")
+            if characters.issuperset(map(chr, range(0x80, 0xA0))) and max(characters) <= "\xff":
+                return cls(marked, "latin")
+        return cls(marked, "text")
+
+    def decoded(self, text: str) -> str | None:
+        """Return the text that a token without its mark stands for; None for bytes that are no text."""
+        if self.bytes == "latin" and len(text) == 1 and 0x80 <= ord(text) < 0x100:
+            return None
+        encoded = from_bytes(text) if self.bytes == "gpt2" else None
+        if self.marks == "sentencepiece" and (byte := _BYTE_TOKEN.fullmatch(text)):
+            encoded = bytes([int(byte[1], 16)])
+        try:
+            return text if encoded is None else encoded.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
 
     def read(self, token: str) -> str:
         """Return how a token that is not special reads."""
@@ -88,7 +117,10 @@ class Spelling:
 
 def visible(text: str) -> str:
     """Return a text whose spaces and control characters can be seen."""
-    return text.translate(_VISIBLE)
+    shown = text.translate(_VISIBLE)
+    if not all(unicodedata.category(c) in ("Cf", "Zs", "Zl", "Zp") or c in _VARIANTS for c in shown):
+        return shown
+    return "".join(f"<U+{ord(c):04X}>" for c in shown)
 
 
 def readable(
@@ -96,7 +128,8 @@ def readable(
 ) -> tuple[str | None, ...]:
     """Return how each token of a vocabulary reads; None for a row that no token has. Added ones read as they are."""
     written = [token for token in tokens if token is not None]
-    spelling = Spelling.of(written, {token for i in special if i < len(tokens) and (token := tokens[i]) is not None})
+    apart = (token for i in {*special, *added} if i < len(tokens) and (token := tokens[i]) is not None)
+    spelling = Spelling.of(written, set(apart))
 
     def read(i: int, token: str | None) -> str | None:
         return token if token is None or i in special else visible(token) if i in added else spelling.read(token)
@@ -109,8 +142,10 @@ def token_names(tokenizer: Any, ids: Sequence[int]) -> dict[int, str]:
     written = tokenizer.convert_ids_to_tokens(list(ids))
     if not hasattr(tokenizer, "get_vocab"):
         return dict(zip(ids, map(str, written), strict=True))
+    as_added = _added(tokenizer)  # a normaliser may have changed what is written
+    written = [str(as_added[i]) if i in as_added else token for i, token in zip(ids, written, strict=True)]
     special, added, vocabulary = special_ids(tokenizer), added_ids(tokenizer), tokenizer.get_vocab()
-    spelling = Spelling.of(vocabulary, {token for token, i in vocabulary.items() if i in special})
+    spelling = Spelling.of(vocabulary, {token for token, i in vocabulary.items() if i in special or i in added})
 
     def named(i: int, token: str | None) -> str:
         if token is None or i in special:
@@ -122,13 +157,18 @@ def token_names(tokenizer: Any, ids: Sequence[int]) -> dict[int, str]:
 
 def special_ids(tokenizer: Any) -> frozenset[int]:
     """Return the ids of a tokenizer's special tokens."""
-    added = getattr(tokenizer, "added_tokens_decoder", {})
-    return frozenset(tokenizer.all_special_ids) | {i for i, token in added.items() if token.special}
+    return frozenset(tokenizer.all_special_ids) | {i for i, token in _added(tokenizer).items() if token.special}
 
 
 def added_ids(tokenizer: Any) -> frozenset[int]:
     """Return the ids of tokens that were added to a tokenizer as text: no special ones, and in no alphabet of bytes."""
-    return frozenset(i for i, token in getattr(tokenizer, "added_tokens_decoder", {}).items() if not token.special)
+    return frozenset(i for i, token in _added(tokenizer).items() if not token.special)
+
+
+def _added(tokenizer: Any) -> Mapping[int, Any]:
+    """Return the tokens that were added to a tokenizer, by id; tokenizers of mistral-common have a method instead."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    return added if isinstance(added, Mapping) else {}
 
 
 def from_bytes(text: str) -> bytes | None:
@@ -143,6 +183,9 @@ def byte_alphabet() -> dict[str, int]:
     printable = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
     unprintable = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(unprintable)}
+
+
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 def _byte(number: int) -> str:
@@ -199,15 +242,15 @@ class WordTokens:
 def word_tokens(tokenizer: Any, size: int) -> WordTokens:
     """Return the words among the tokens of a loaded tokenizer."""
     vocabulary = {token: i for token, i in tokenizer.get_vocab().items() if i < size}
-    added = {str(token): token for token in getattr(tokenizer, "added_tokens_decoder", {}).values()}
+    added = {str(token): token for token in _added(tokenizer).values()}
     special = {*tokenizer.all_special_tokens, *added}
     words = _words(vocabulary, special, {text for text, token in added.items() if not token.special})
-    marked = marks(token for token in vocabulary if token not in special)
+    spelling = Spelling.of(vocabulary, special)
     goes_on, unfinished = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
     for token, i in vocabulary.items():
         if token not in special:
-            goes_on[i] = _continues_word(token, marked)
-            unfinished[i] = marked == "end-of-word" and not token.endswith("</w>")
+            goes_on[i] = _continues_word(token, spelling)
+            unfinished[i] = spelling.marks in _END and not _begins_word(token, spelling.marks)
     return WordTokens({vocabulary[token]: word for token, word in words.items()}, goes_on, unfinished)
 
 
@@ -238,7 +281,7 @@ def _vocabulary(folder: Path) -> tuple[dict[str, int], set[str], set[str]]:
             as_text = {text for text, token in added.items() if not token.get("special")}
             ids = _ids(content["model"]["vocab"])
             return ids | {text: added[text]["id"] for text in as_text}, set(added), as_text
-        if (folder / "vocab.txt").is_file():
+        if (folder / "vocab.txt").is_file() and not (folder / "bpe.codes").is_file():
             return _ids((folder / "vocab.txt").read_text("utf-8").splitlines()), set(), set()
         if (folder / "vocab.json").is_file():
             return _ids(parse_json((folder / "vocab.json").read_text("utf-8"))), set(), set()
@@ -257,46 +300,61 @@ def _by_transformers(folder: Path, **more: str) -> tuple[dict[str, int], set[str
 
     with failing_as(f"cannot read the tokenizer in {folder}"):
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, **more)
-    as_text = {tokenizer.added_tokens_decoder[i].content for i in added_ids(tokenizer)}
+    as_text = {token.content for token in _added(tokenizer).values() if not token.special}
     return tokenizer.get_vocab(), {*tokenizer.all_special_tokens, *as_text}, as_text
 
 
 def _words(tokens: Iterable[str], special: set[str], added: Collection[str] = ()) -> dict[str, str]:
+    """Return the words among tokens, in their order."""
     tokens = list(tokens)
-    as_text = {token: token.strip() for token in tokens if token in added}
-    tokens = [token for token in tokens if token not in special]
-    match marks(tokens):
-        case "end-of-word":
-            candidates = {token: token.removesuffix("</w>") for token in tokens if token.endswith("</w>")}
-        case "byte-level":
-            candidates = {token: _decoded(token[1:]) for token in tokens if token.startswith("Ġ")}
-        case "sentencepiece":
-            candidates = {token: token[1:] for token in tokens if token.startswith("▁")}
-        case _:
-            candidates = {token: token for token in tokens if not token.startswith("##")}
-    return {token: word for token, word in (candidates | as_text).items() if _is_word(word)}
+    spelling = Spelling.of(tokens, special)
+    words: dict[str, str] = {}
+    for token in tokens:
+        if token in added:
+            text: str | None = token.strip()
+        elif token in special or not _begins_word(token, spelling.marks):
+            continue
+        else:
+            text = spelling.decoded(_unmarked(token, spelling.marks))
+        if text is not None and _is_word(text):
+            words[token] = text
+    return words
 
 
-def _continues_word(token: str, marked: Marks) -> bool:
+def _begins_word(token: str, marked: Marks) -> bool:
     match marked:
+        case "end-of-word":
+            return token.endswith("</w>")
+        case "unfinished":
+            return not token.endswith("@@")
+        case "byte-level" | "sentencepiece" | "space":
+            return token.startswith(_BEGIN[marked])
+        case _:
+            return not token.startswith("##")
+
+
+def _unmarked(token: str, marked: Marks) -> str:
+    return token.removesuffix(_END.get(marked, "")).removeprefix(_BEGIN.get(marked, ""))
+
+
+def _continues_word(token: str, spelling: Spelling) -> bool:
+    match spelling.marks:
         case "wordpiece" | "none":
             return token.startswith("##") and len(token) > 2
-        case "end-of-word":
+        case "end-of-word" | "unfinished":
             return False
-        case _:
-            if token.startswith("Ġ" if marked == "byte-level" else "▁"):
+        case marked:
+            if token.startswith(_BEGIN[marked]):
                 return False
-    text = _decoded(token) if marked == "byte-level" else token
-    return not text or text[0].isalnum() or text[0] in "'’"  # bytes that are no text are a part of a letter
+    text = spelling.decoded(token)
+    return not text or _goes_with_letters(text[0]) or text[0].isalnum() or text[0] in "'’"  # bytes: part of a letter
 
 
 def _is_word(text: str) -> bool:
-    return text.isalpha() and (len(text) > 1 or text in _ONE_LETTER_WORDS)
+    letters = text[:1].isalpha() and all(c.isalpha() or _goes_with_letters(c) for c in text)
+    return letters and (len(text) > 1 or text in _ONE_LETTER_WORDS)
 
 
-def _decoded(text: str) -> str:
-    encoded = from_bytes(text)
-    try:
-        return "" if encoded is None else encoded.decode("utf-8")
-    except UnicodeDecodeError:
-        return ""
+def _goes_with_letters(character: str) -> bool:
+    """Whether a character is an accent or a vowel sign, or joins or parts letters within a word."""
+    return unicodedata.category(character).startswith("M") or character in "\u200c\u200d"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -13,8 +13,9 @@ from reporter.forward.inputs import tokens_of as tokens_of_texts
 from reporter.metrics.analysis import Analysis, Corpus, analyses
 from reporter.metrics.base import Metric, Options, catalogue
 from reporter.models.checkpoint import Checkpoint
-from reporter.models.model_folder import fingerprint
+from reporter.models.model_folder import fingerprint, limit_of
 from reporter.models.places import Site
+from reporter.models.sentence import unused_settings
 from reporter.spec import Study, StudyFile
 from reporter.spec.models import StatesModel
 from reporter.spec.study import Keep
@@ -251,7 +252,7 @@ class Plan:
             rows.setdefault(str(cell.key) if many == 1 else cell.why, (cell.state, key, cell.why))
         width = max((len(key) for _, key, _ in rows.values()), default=0)
         body = [f"  {state:<6}  {key:<{width}}  {why}".rstrip() for state, key, why in rows.values()]
-        return [head, *body, *self._thinned(), *self.hints(), *self._to_train()]
+        return [head, *body, *self._thinned(), *self.hints(), *self._sentence_encoders(), *self._to_train()]
 
     def hints(self) -> list[str]:
         """Return notes on the study: what is left out, and numbers that do not mean what a reader may think.
@@ -297,6 +298,19 @@ class Plan:
                 kept = f"{len(texts):,} of {len(texts) + texts.thinned:,} texts"
                 lines.append(f"corpus {name}: {kept} with {texts.words:,} words, to match {size} (size_of)")
         return lines
+
+    def _sentence_encoders(self) -> Iterator[str]:
+        """Yield what sentence-transformers would read otherwise; each pass says it, too, in a run."""
+        most = max((corpus.max_tokens for corpus in self.file.study.corpora.values()), default=0)
+        for name, checkpoints in self.checkpoints.items():
+            if (
+                name in self.baselines
+                or isinstance(checkpoints, Exception)
+                or (folder := checkpoints[-1].folder) is None
+            ):
+                continue
+            if unused := unused_settings(folder, min(most, limit_of(folder) or most)):
+                yield f"model {name}: {unused}"
 
     def _to_train(self) -> list[str]:
         todo = [cell for cell in self.cells if isinstance(cell, MetricCell) and cell.state == "run"]

@@ -99,7 +99,9 @@ def tokenised(
     try:
         with on_day(chat.date):
             whole = tokenizer.apply_chat_template(turns, tokenize=False)
-            frame = _frame(turns, tokenizer)
+            marked = tokenizer.apply_chat_template(
+                [turn | {"content": _mark(place)} for place, turn in enumerate(turns)], tokenize=False
+            )
         encoding = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     except _AsksForDate:
         raise ReporterError(
@@ -115,7 +117,7 @@ def tokenised(
         ) from error
     ids, ends = np.asarray(encoding["input_ids"], dtype=np.int64), np.asarray(encoding["offset_mapping"]).reshape(-1, 2)
     special, context = np.ones(len(ids), dtype=bool), np.full(len(ids), chat.role is not None)
-    for begin, end, role in _places(whole, turns, frame, number):
+    for begin, end, role in _places(whole, turns, _headers(marked, turns, number), number):
         inside = (ends[:, 1] > begin) & (ends[:, 0] < end) & (ends[:, 1] > ends[:, 0])
         special[inside] = False
         context[inside] = chat.role not in (None, role)
@@ -153,29 +155,40 @@ def _draws_at_random(template: str) -> bool:
     return any(node.name == "random" for node in filters) or any(node.name == "lipsum" for node in names)
 
 
-def _frame(turns: Sequence[dict[str, str]], tokenizer: Any) -> list[str]:
-    marks = [f"\ue000{turn}\ue001" for turn in range(len(turns))]  # of private use: no text has them
-    rest = tokenizer.apply_chat_template(
-        [message | {"content": mark} for message, mark in zip(turns, marks, strict=True)], tokenize=False
-    )
-    before = []
-    for mark in marks:
-        header, separator, rest = rest.partition(mark)
-        if not separator:
-            return [""] * len(turns)
-        before.append(header)
-    return before
+def _mark(turn: int) -> str:
+    return f"\ue000{turn}\ue001"  # of private use: no text has them
+
+
+def _headers(marked: str, turns: Sequence[dict[str, str]], number: int) -> list[str]:
+    """Return what a template writes before each turn; empty where it does not write turns as they are.
+
+    Args:
+        marked: what it writes if the words of each turn are its mark.
+        turns: the turns.
+        number: of the conversation, in messages.
+    """
+    places = [marked.find(_mark(turn)) for turn in range(len(turns))]
+    if min(places) < 0:
+        return [""] * len(turns)
+    for turn, place in enumerate(places):
+        if overtaking := [later for later, other in enumerate(places) if later > turn and other < place]:
+            raise ReporterError(
+                f"conversation {number}: the chat template moves turn {turn + 1} ({turns[turn]['role']}) behind turn "
+                f"{overtaking[-1] + 1}. Move its words there in the conversation, or use another template"
+            )
+    ends = [0, *(place + len(_mark(turn)) for turn, place in enumerate(places))]
+    return [marked[end:place] for end, place in zip(ends, places, strict=False)]
 
 
 def _places(
-    whole: str, turns: Sequence[dict[str, str]], frame: Sequence[str], number: int
+    whole: str, turns: Sequence[dict[str, str]], headers: Sequence[str], number: int
 ) -> list[tuple[int, int, str]]:
     """Return where each turn's own words stand in what the template wrote, and whose they are.
 
     A turn that says "user" is looked for behind the header that says so, too.
     """
     spans, after = [], 0
-    for turn, (message, header) in enumerate(zip(turns, frame, strict=True), 1):
+    for turn, (message, header) in enumerate(zip(turns, headers, strict=True), 1):
         content = message["content"].strip()
         start = whole.find(header, after)
         begin = whole.find(content, start + len(header) if start >= 0 else after)

@@ -372,12 +372,12 @@ def _object_rows(objects: Iterator[tuple[str, Any]], check: _Check, column: str 
 
 
 def _json_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    for number, line in enumerate(lines(path), 1):
-        if line.strip():
+    for number, line in enumerate(map(str.strip, lines(path)), 1):
+        if line:
             where = f"{path}:{number}"
             try:
-                value, end = _decoded(line.strip(), 0)
-                if end < len(line.strip()):
+                value, end = _decoded(line, 0)
+                if end < len(line):
                     raise json.JSONDecodeError("Extra data", line, end)
             except ValueError as error:
                 raise ReporterError(f"{where}: invalid JSON ({error}); each line must be one JSON object") from error

@@ -75,9 +75,23 @@ def test_a_model_gets_a_study_a_card_and_a_report(look, monkeypatch):
 def test_a_copy_is_compared_with_its_base_and_the_card_says_why_something_is_not_measured(look, bare_runs):
     AutoModel.from_pretrained("encoder").save_pretrained("headless")
     AutoTokenizer.from_pretrained("encoder").save_pretrained("headless")
+    metrics = {
+        pair: {asked.name for asked in read_study(write_study([pair[0]], pair[1], "notes.txt").path).study.metrics}
+        for pair in (("copy", "decoder"), ("headless", "encoder"))
+    }
+    assert {pair: {"change", "divergence", "loss"} & set(asked) for pair, asked in metrics.items()} == {
+        ("copy", "decoder"): {"change", "divergence", "loss"},
+        ("headless", "encoder"): {"change"},
+    }
+    kinds = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "1_Pooling"}]
+    Path("headless/modules.json").write_text(json.dumps(kinds))
+    Path("headless/sentence_bert_config.json").write_text('{"max_seq_length": 4}')
     with bare_runs(answers=True):
         copied = look("copy", "--base", "decoder", "--text", "notes.txt")
-        headless = " ".join(look("headless", "--text", "notes.txt").stdout.split())
+        ran = look("headless", "--text", "notes.txt")
+    planned = CliRunner().invoke(app, ["plan", "look/headless-notes.yaml"])
+    assert all("sentence-transformers cuts texts at 4 tokens" in output for output in (ran.stderr, planned.stdout))
+    headless = " ".join(ran.stdout.split())
     assert copied.exit_code == 0, copied.output
     line = " ".join(copied.stdout.split("against decoder")[1].split("measured on")[0].split())
     assert "layer 2" in line and "States differ from the base" in line

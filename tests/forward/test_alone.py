@@ -12,6 +12,8 @@ from oracles.families import CASES, WORDS, build_family, loaded
 from reporter.core.errors import ReporterError
 from reporter.forward.alone import AloneCheck, chosen
 from reporter.forward.measure import Settings, batched, forward, tokenised
+from reporter.metrics._items import encode
+from reporter.metrics.analysis import Context
 from reporter.models.places import Layout
 from reporter.texts.tokens import TokenisedCorpus
 
@@ -50,15 +52,22 @@ def states_of_run(model, corpus, reverse=False):
     """Return the states of each text as a pass reads them, by text; in the usual order of batches, or backwards."""
     settings = Settings(512, 0, "float32", Layout.of(model.anatomy, ()), np.zeros(99, bool))
     check = AloneCheck(model, corpus, settings)
-    settings = check.settled()
-    batches = list(batched([text for shard in corpus.shards for text in corpus.of(shard)], 512, model, settings.exact))
+    check.run()
+    batches = list(batched([text for shard in corpus.shards for text in corpus.of(shard)], 512, model))
     found = {}
     for batch in batches[:: -1 if reverse else 1]:
         part = forward(model, batch, settings, "c")
         check.compare([part])
         for row, text in enumerate(batch.texts.tolist()):
             found[text] = [x[row, : int(batch.mask[row].sum())] for x in part.states]
-    return found, settings.exact, check.largest
+    return found, check.unpadded, check.largest
+
+
+def states_alone(folder, ids):
+    """Return the states of transformers in a fresh model that reads nothing else."""
+    with warnings.catch_warnings(action="ignore"), torch.no_grad():
+        own = transformers.AutoModel.from_pretrained(folder).eval()
+        return [h[0] for h in own(torch.as_tensor(ids[None]), output_hidden_states=True).hidden_states]
 
 
 @pytest.mark.parametrize("name", STATEFUL)
@@ -71,12 +80,32 @@ def test_models_that_change_while_they_run_have_the_states_of_transformers_in_an
         assert exact is None or padding_decides == exact
         assert largest < 1e-4 and len(found) == len(lengths)
         for text, states in found.items():
-            with warnings.catch_warnings(action="ignore"), torch.no_grad():
-                own = transformers.AutoModel.from_pretrained(folder).eval()  # fresh for each text, which is alone
-                (ids,) = [t.ids for shard in corpus.shards for t in corpus.of(shard) if t.index == text]
-                expected = own(torch.as_tensor(ids[None]), output_hidden_states=True).hidden_states
-            for layer, (x, h) in enumerate(zip(states[:-1], expected[:-1], strict=True)):
-                torch.testing.assert_close(x, h[0, : len(x)], rtol=1e-4, atol=1e-4, msg=f"text {text}, layer {layer}")
+            (ids,) = [t.ids for shard in corpus.shards for t in corpus.of(shard) if t.index == text]
+            for layer, (x, h) in enumerate(zip(states[:-1], states_alone(folder, ids)[:-1], strict=True)):
+                torch.testing.assert_close(x, h[: len(x)], rtol=1e-4, atol=1e-4, msg=f"text {text}, layer {layer}")
+
+
+@pytest.mark.parametrize("lengths", [(32, 3), (32,)])
+def test_no_analysis_pads_a_model_whose_states_depend_on_padding(stateful, lengths):
+    """A text of exactly the original length, which one token of padding moves to the long factors."""
+    folder = stateful("longrope")
+    model = loaded(folder)
+    context = Context(model, Layout.of(model.anatomy, ()), "last", {}, 0)
+    texts = list(texts_of(lengths))
+    for text in encode(texts, context):
+        expected = states_alone(folder, text.ids)
+        for place in context.layout.path[:-1]:
+            torch.testing.assert_close(text.states[place], expected[place.layer], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("factors", [LONG["long_factor"], [1.0, 1.0, 1.0, 64.8]])  # the last turn 12 tokens by little
+def test_whether_a_model_may_be_padded_depends_on_the_length_alone(stateful, tmp_path, factors, monkeypatch):
+    monkeypatch.setitem(LONG, "long_factor", factors)
+    folder = stateful("longrope")
+    for lengths in ((32, 40, 128), (128, 40, 32), (40, 33, 32)):
+        model = loaded(folder)
+        assert {length: model.may_pad(length) for length in lengths} == {length: length <= 32 for length in lengths}
+    assert loaded(build_family("bert", tmp_path / "usual")).may_pad(40)
 
 
 def test_the_texts_that_are_measured_alone_are_of_the_lengths_of_the_corpus():

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from reporter.core.errors import ReporterError
-from reporter.models.sentence import read_pipeline
+from reporter.models.sentence import ReadingSettings, read_pipeline, unused_settings
 
 STATES = torch.tensor(np.random.default_rng(0).standard_normal((5, 4)), dtype=torch.float32)
 
@@ -62,8 +62,47 @@ def test_dense_layers_a_norm_and_prompts_are_read(tmp_path):
     x = STATES.double().numpy()
     y = np.tanh(weight.double().numpy() @ np.concatenate([x[0], x.mean(axis=0)]) + bias.double().numpy())
     assert pipeline.vector(STATES) == pytest.approx(y / np.linalg.norm(y))
-    assert (pipeline.prompt, pipeline.lowercase, pipeline.max_tokens) == ("query: ", True, 128)
+    assert pipeline.reading == ReadingSettings("query: ", True, 128)
     assert pipeline.says == "cls token and mean pooling, a dense layer, normalised"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "settings", "said"),
+    [
+        (
+            "sentence_bert_config.json",
+            {"max_seq_length": 128},
+            ReadingSettings(max_tokens=128),
+            "cuts texts at 128 tok",
+        ),
+        ("sentence_roberta_config.json", {"max_seq_length": 128}, ReadingSettings(max_tokens=128), "at 128 tokens"),
+        ("tokenizer_config.json", {"model_max_length": 16}, ReadingSettings(max_tokens=16), "at 16 tokens"),  # as of v6
+        ("tokenizer_config.json", {"model_max_length": 10**30}, ReadingSettings(), ""),
+        (
+            "sentence_bert_config.json",
+            {"max_seq_length": 512, "do_lower_case": False},
+            ReadingSettings(max_tokens=512),
+            "",
+        ),
+        ("sentence_bert_config.json", {"do_lower_case": True}, ReadingSettings(lowercase=True), "into lower case"),
+        ("config_sentence_transformers.json", {"prompts": {"q": "Query: "}}, ReadingSettings(), ""),
+        (
+            "config_sentence_transformers.json",
+            {"prompts": {"q": "Query: "}, "default_prompt_name": "q"},
+            ReadingSettings("Query: "),
+            "with the prompt 'Query: '",
+        ),
+    ],
+)
+def test_what_a_pass_does_not_read_as_the_folder_says_is_said(tmp_path, file, content, settings, said):
+    write(tmp_path, pooling={"pooling_mode": "mean"})
+    (tmp_path / "sentence_bert_config.json").write_text("{}")
+    (tmp_path / file).write_text(json.dumps(content))
+    assert read_pipeline(tmp_path).reading == settings
+    unused = unused_settings(tmp_path, 256)
+    assert said in unused and bool(said) == bool(unused) and bool(unused) == ("cut at 256 tokens" in unused)
+    assert unused_settings(None, 256) == "" and unused_settings(tmp_path / "1_Pooling", 256) == ""
+    assert ReadingSettings("Q: ", lowercase=True).given("An") == "q: an"
 
 
 def test_what_is_no_sentence_encoder_or_not_known(tmp_path):
@@ -71,6 +110,12 @@ def test_what_is_no_sentence_encoder_or_not_known(tmp_path):
     wrong = [
         ({"modules": ("Transformer", "CNN")}, "its module CNN is not known here"),
         ({"pooling": {"pooling_mode": "magic"}}, "its pooling magic is not known here"),
+        ({"modules": ("Transformer", "Normalize")}, r"its order of modules \(Transformer Normalize\) is not known"),
+        (
+            {"modules": ("Transformer", "Normalize", "Pooling"), "pooling": {"pooling_mode": "cls"}},
+            "its order of modules",
+        ),
+        ({"pooling": {"pooling_mode": "cls"}, "modality_config": {"message": {}}}, "as turns of a chat is not known"),
         (
             {"modules": ("Transformer", "Pooling", "Dense"), "pooling": {"pooling_mode": "mean"}},
             "cannot read the dense",

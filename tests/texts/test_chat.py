@@ -75,6 +75,15 @@ def test_what_cannot_be_rendered_says_so(tokenizer, monkeypatch):
             read(tokenizer, Chat())
 
 
+def test_a_turn_that_the_template_moves_is_said_to_be_moved(tokenizer, monkeypatch):
+    """Templates of Mistral write the system prompt into the last turn."""
+    late = "{% for m in messages[1:] %}{{ messages[0]['content'] if loop.last }} {{ m['content'] }} {% endfor %}"
+    monkeypatch.setattr(tokenizer, "chat_template", late)
+    system = {"role": "system", "content": "fine"}
+    with pytest.raises(ReporterError, match=r"conversation 2: .* moves turn 1 \(system\) behind turn 3\. Move"):
+        read(tokenizer, Chat(), [[system, *talk("a")], [system, *talk("a", "b", "c")]])
+
+
 def test_the_date_of_a_template_is_an_input(tokenizer, monkeypatch):
     """What changes by itself is fixed by the study, or refused with the line to add."""
     days = "<s> {{ 'abcdefg'[strftime_now('%d') | int % 7] }} "

@@ -297,9 +297,12 @@ def _content(path: Path, stem: str, models: Sequence[_Model], corpus: _Corpus, f
     if any("base" in model.keys for model in models):
         metrics |= {
             "change": "how far the states lie from those of the base",
-            "divergence": "how far the predictions lie from those of the base",
-            "loss": "how well each predicts the texts",
         }
+        if not any(map(_lacks_head, models)):
+            metrics |= {
+                "divergence": "how far the predictions lie from those of the base",
+                "loss": "how well each predicts the texts",
+            }
     body = _STUDY.format(
         file=path,
         id=f"look-{stem}",
@@ -310,6 +313,16 @@ def _content(path: Path, stem: str, models: Sequence[_Model], corpus: _Corpus, f
         analyses="".join(_analyses(corpus)) + _AGAINST_BASE * ("change" in metrics),
     )
     return with_checksum(body, "# {}")
+
+
+def _lacks_head(model: _Model) -> bool:
+    """Return whether a model that is on this machine surely predicts no tokens."""
+    from reporter.models.head import lacks_head
+    from reporter.models.resolve import cached_snapshot
+
+    hub, path = model.keys.get("hub"), model.keys.get("path")
+    folder = cached_snapshot(hub, "main") if hub else path
+    return folder is not None and folder.is_dir() and lacks_head(folder)
 
 
 def _analyses(corpus: _Corpus) -> Iterator[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -429,13 +432,15 @@ class _Words:
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
         self.stop, self.tokenizer = ENGLISH_STOP_WORDS, tokenizer
-        added = {str(token) for token in getattr(tokenizer, "added_tokens_decoder", {}).values()}
-        self.special = {*tokenizer.all_special_tokens, *added}
+        decoder = getattr(tokenizer, "added_tokens_decoder", {})
+        added = decoder.values() if isinstance(decoder, dict) else ()
+        self.added = {str(token) for token in added if not token.special}
+        self.special = {*tokenizer.all_special_tokens, *(str(token) for token in added)}
         vocabulary = {piece: token_id for piece, token_id in tokenizer.get_vocab().items() if token_id < size}
         pieces = [piece for piece in vocabulary if piece not in self.special]
         counts = {mark: sum(piece.startswith(mark) for piece in pieces) for mark in "Ġ▁"}
         self.space = max("Ġ▁", key=lambda mark: counts[mark]) if any(counts.values()) else ""
-        self.by_end = not self.space and any(piece.endswith("</w>") for piece in pieces)
+        self.by_end = not self.space and any(piece.endswith(("</w>", "@@")) for piece in pieces)
         self.piece_of = {token_id: piece for piece, token_id in vocabulary.items()}
 
     def kinds(self, ids: list[int]) -> list[str]:
@@ -444,12 +449,16 @@ class _Words:
         on = [self._goes_on(piece) for piece in pieces]
         kinds = []
         for piece, continues, following in zip(pieces, on, [*on[1:], False], strict=True):
-            word = "" if continues or following or piece in self.special else self._word(piece)
-            letters = word.isalpha() and (len(word) > 1 or word in ("a", "A", "I"))
+            apart = piece in self.special and piece not in self.added
+            word = "" if continues or following or apart else self._word(piece)
+            letters = word[:1].isalpha() and "".join(filterfalse(self._joins, word)).isalpha()
+            letters = letters and (len(word) > 1 or word in ("a", "A", "I"))
             kinds.append(("function" if word.lower() in self.stop else "content") if letters else "")
         return kinds
 
     def _word(self, piece: str) -> str:
+        if piece in self.added:
+            return piece.strip()
         return self._text(piece).strip() if not self.space or piece.startswith(self.space) else ""
 
     def _text(self, piece: str) -> str:
@@ -462,8 +471,15 @@ class _Words:
             return piece.startswith("##") and len(piece) > 2
         if piece.startswith(self.space):
             return False
+        if self.space == "▁" and re.fullmatch("<0x[89A-F].>", piece):
+            return True
         text = self._text(piece)
-        return not text or text[0] == "\ufffd" or text[0].isalnum() or text[0] in "'’"
+        return not text or text[0] == "\ufffd" or text[0].isalnum() or text[0] in "'’" or self._joins(text[0])
+
+    @staticmethod
+    def _joins(character: str) -> bool:
+        """Whether it is an accent or a vowel sign, or joins or parts letters of a word."""
+        return character in "\u200c\u200d" or unicodedata.category(character) in ("Mn", "Mc", "Me")
 
 
 # Pairs of texts, read one by one and compared in plain NumPy: the table ``partner_numbers``.
