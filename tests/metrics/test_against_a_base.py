@@ -91,7 +91,7 @@ def test_intervals_are_as_wide_as_differences_move_over_the_same_texts(see):
             if name in set(drawn[0]) - {"spectrum.decay"} and row.place.layer == 2:
                 half, alone = (row.ci_high - row.ci_low) / 2, single[row.statistic, row.place]
                 deviation = np.std(drawn[0][name] - drawn[1][name])
-                assert 0.85 < half / (1.96 * deviation) < 1.6, name  # with Student's t
+                assert 0.85 < half / (1.96 * deviation) < 2.2, name  # with Student's t, and what 60 texts may hide
                 assert half < 0.1 * (alone.ci_high - alone.ci_low) / 2, name
                 checked.add(name)
     assert len(checked) == 6

@@ -24,7 +24,7 @@ from reporter.app.verify.reading import key as hashed
 from reporter.forward.observed import KINDS
 from reporter.metrics._coverage import texts_needed
 from reporter.metrics.analysis import analyses
-from reporter.metrics.base import LayerErrors, PairValue, Value, catalogue
+from reporter.metrics.base import PairValue, TextParts, Value, catalogue
 
 TEXTS, LAYERS = 70, 4
 VARIANTS = {"encoder": {"special": False, "positions": False, "sinks": False}, "decoder": {}}
@@ -181,7 +181,7 @@ def test_what_is_yielded_is_what_is_declared(name, measured):
     layers = {"layer": range(LAYERS + 1), "step": range(LAYERS), "model": [None]}
     for of in measured.values():
         for rows in of.rows[name].values():
-            assert {type(row) for row in rows} <= {Value, PairValue, LayerErrors, *metric.tables}
+            assert {type(row) for row in rows} <= {Value, PairValue, TextParts, *metric.tables}
             values = numbers(rows)
             floors = {f"{s.name}_floor" for s in metric.statistics if s.floor}
             assert {name for name, *_ in values} == floors | {s.name for s in metric.statistics if not s.of_two}
