@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reporter.texts.tokens import Windows
 
 
-PASS_VERSION = 4  # raise it when tokens, strata or the pass change what observables see
+PASS_VERSION = 5  # raise it when tokens, strata or the pass change what observables see
 PRECISIONS: tuple[Literal["float32", "mixed"], ...] = ("float32", "mixed")
 
 

@@ -254,7 +254,9 @@ def _error(sums: Floats, squares: Floats, influences: Influences) -> Error:
     )
 
 
-def interval(value: float, error: Error | None, scale: Scale, bounds: tuple[float, float]) -> Interval:
+def interval(
+    value: float, error: Error | None, scale: Scale, bounds: tuple[float, float], skewed: bool = False
+) -> Interval:
     """Return a 95 % interval on a scale on which the bounds lie at infinity, cut at the bounds.
 
     Args:
@@ -263,23 +265,27 @@ def interval(value: float, error: Error | None, scale: Scale, bounds: tuple[floa
         scale: ``log`` for positive numbers (``plain`` where they may be zero), ``logit`` for shares, ``fisher`` for
             cosines. A share or a cosine that lies at its bound up to rounding has its interval on its own scale.
         bounds: least and most that the number can be.
+        skewed: whether few texts may decide the number, so that the interval allows for large parts (:func:`tails_of`).
     """
     if error is None:
         return None, None
     half = quantile(0.975, error.df) * error.sd
     if half <= 1e-12 * abs(value):
         return value, value
+    reach = np.array([-half, half])
+    if skewed and error.of is not None:
+        _, which = np.unique(error.of.texts, return_inverse=True)
+        tails = tails_of(np.bincount(which, error.of.each))
+        reach *= 1.0 + skew_weight(error.of.distinct) * np.array(tails)
     with np.errstate(over="ignore", divide="ignore"):
         if scale == "log" and half < value:  # where zero is not ruled out, a logarithm has no end
-            low, high = value * np.exp([-half / value, half / value])
+            low, high = value * np.exp(reach / value)
         elif scale == "logit" and _AT_BOUND < value < _ALMOST_ONE:
-            odds, step = np.log(value / (1 - value)), half / (value * (1 - value))
-            low, high = 1 / (1 + np.exp(-np.array([odds - step, odds + step])))
+            low, high = 1 / (1 + np.exp(-(np.log(value / (1 - value)) + reach / (value * (1 - value)))))
         elif scale == "fisher" and abs(value) < _ALMOST_ONE:
-            z, step = np.arctanh(value), half / (1 - value**2)
-            low, high = np.tanh([z - step, z + step])
+            low, high = np.tanh(np.arctanh(value) + reach / (1 - value**2))
         else:
-            low, high = value - half, value + half
+            low, high = value + reach
     least, most = min(bounds[0], value), max(bounds[1], value)  # rounding may leave the number beyond its bounds
     return float(np.clip(low, least, value)), float(np.clip(high, value, most))
 

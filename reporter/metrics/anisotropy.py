@@ -120,7 +120,7 @@ class AnisotropyOptions(SampleOptions):
     question="directions",
     needs=("moments", "gram", "tokens"),
     options=AnisotropyOptions,
-    version=7,
+    version=8,
     cost="a width × width product per token and layer (about 1/12 of the forward pass); a bounded sample",
     against_base=("top_variance_share", "mean_cosine"),
 )
@@ -146,14 +146,14 @@ def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
         return
     spectrum, errors = state_spectrum.values, state_spectrum.errors
     share, most, error = top_share_of(spectrum), float(min(d, n - 1)), errors["top_variance_share"]
-    ends = interval(share, error, "logit", (1 / most, 1.0))
+    ends = interval(share, error, "logit", (1 / most, 1.0), skewed=True)
     number = Value("top_variance_share", place, share, n, *ends, spread=error)
     yield from with_floor(number, noise.top_variance_share(n, d, seen.seed))
     if d < 2:
         yield Value("isoscore", place, None, n, reason="states of one dimension")
         return
     # IsoScore is the participation ratio stretched, and its interval is too.
-    ends = interval(participation_ratio_of(spectrum), errors["participation_ratio"], "log", (1.0, most))
+    ends = interval(participation_ratio_of(spectrum), errors["participation_ratio"], "log", (1.0, most), skewed=True)
     low, high = (None if end is None else float(np.clip((end - 1) / (d - 1), 0.0, 1.0)) for end in ends)
     number = Value("isoscore", place, isoscore_of(spectrum, d), n, low, high)
     yield from with_floor(number, isoscore_of(noise.eigenvalues(n, d, seen.seed), d))

@@ -202,7 +202,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     statistics=STATISTICS,
     question="dimension",
     needs=("moments", "gram", "tokens"),
-    version=7,
+    version=8,
     cost="a width × width product per token and layer (about 1/12 of the forward pass), shared with anisotropy. The "
     "eigenvectors of one width × width matrix and the eigenvalues of another per layer and token set",
     against_base=("effective_rank", "effective_rank_without_first", "participation_ratio", "decay", "alpha_req"),
@@ -228,11 +228,11 @@ def _numbers(spectrum: Spectrum, seen: Observed, place: Place) -> Iterator[Value
     isotropic = noise.eigenvalues(n, width, seen.seed)
     most = min(width, n - 1)
     ratio, error = max(1.0, spectra.participation_ratio_of(eigenvalues)), errors["participation_ratio"]
-    ends = interval(ratio, error, "log", (1.0, float(most)))
+    ends = interval(ratio, error, "log", (1.0, float(most)), skewed=True)
     number = Value("participation_ratio", place, ratio, n, *ends, spread=error)
     yield from with_floor(number, max(1.0, spectra.participation_ratio_of(isotropic)))
     rank = max(1.0, spectra.stable_rank_of(eigenvalues))  # the reciprocal of a share
-    ends = reciprocal(interval(1 / rank, errors["top_variance_share"], "logit", (1 / most, 1.0)))
+    ends = reciprocal(interval(1 / rank, errors["top_variance_share"], "logit", (1 / most, 1.0), skewed=True))
     yield from with_floor(Value("stable_rank", place, rank, n, *ends), max(1.0, spectra.stable_rank_of(isotropic)))
     yield from _rank_and_entropy("", place, n, eigenvalues, isotropic, most, errors["effective_rank"])
     rest = eigenvalues[1:], isotropic[1:], most - 1, errors["effective_rank_without_first"]
@@ -287,7 +287,7 @@ def _rank_and_entropy(
         yield from undefined((f"effective_rank{which}", f"entropy{which}"), place, n, "there is no second axis")
         return
     rank, floor = (max(1.0, spectra.effective_rank_of(values)) for values in (eigenvalues, isotropic))
-    ends = interval(rank, error, "log", (1.0, float(most)))
+    ends = interval(rank, error, "log", (1.0, float(most)), skewed=True)
     yield from with_floor(Value(f"effective_rank{which}", place, rank, n, *ends, spread=error), floor)
     if most < 2:
         yield Value(f"entropy{which}", place, None, n, reason="the states have only one axis")
