@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from reporter.judge.claims import claim_kind as claim_kind
     from reporter.judge.kinship import Kinship as Kinship
     from reporter.judge.numbers import Numbers as Numbers
-    from reporter.judge.points import Finding as Finding
+    from reporter.judge.points import Outcome as Outcome
     from reporter.judge.points import Range as Range
     from reporter.judge.profiles import Profiles as Profiles
     from reporter.metrics._items import encode as encode
@@ -84,7 +84,7 @@ _HOMES = {
     "CorpusPart": "reporter.spec.corpora:CorpusPart",
     "Difference": "reporter.metrics.base:Difference",
     "Field": "pydantic:Field",
-    "Finding": "reporter.judge.points:Finding",
+    "Finding": "reporter.judge.points:Outcome",
     "Kinship": "reporter.judge.kinship:Kinship",
     "StatisticName": "reporter.spec.claims:StatisticName",
     "Measured": "reporter.app.measuring:Measured",

@@ -223,7 +223,7 @@ def which_axis(frame: pd.DataFrame, scene: Scene, bounds: Bounds) -> list[Pick]:
 # Sentences: computed from the numbers that a panel draws; they name no winner.
 
 
-class Line(NamedTuple):
+class CaptionLine(NamedTuple):
     """The numbers of one model over depth, or over training steps, in order; NaN is left out.
 
     Args:
@@ -316,7 +316,7 @@ def of_training(rows: pd.DataFrame, scene: Scene) -> str:
     return " · ".join(clauses)
 
 
-def lines_of(rows: pd.DataFrame, scene: Scene, along: str) -> list[Line]:
+def lines_of(rows: pd.DataFrame, scene: Scene, along: str) -> list[CaptionLine]:
     """Return the line of each model of the study itself that has numbers."""
     roles = {style.model: style.role for style in scene.styles.own}
     names = [name for name in ("value", "layer", "role", "undetermined", along) if name in rows]
@@ -338,11 +338,11 @@ def lines_of(rows: pd.DataFrame, scene: Scene, along: str) -> list[Line]:
             default=0,
         )
         values = [columns["value"][row] for row in line]
-        lines.append(Line(model, role, places, values, layers, blocks, undetermined=len(every) - len(line)))
+        lines.append(CaptionLine(model, role, places, values, layers, blocks, undetermined=len(every) - len(line)))
     return lines
 
 
-def _course(lines: Sequence[Line], step: bool) -> str:
+def _course(lines: Sequence[CaptionLine], step: bool) -> str:
     """Say how the lines of one role run, and at how many places they have no number that counts."""
     unknown = sum(line.undetermined for line in lines)
     said = [f"not determined at {counted(unknown, 'block' if step else 'layer')} (open marks)"] if unknown else []
@@ -352,7 +352,7 @@ def _course(lines: Sequence[Line], step: bool) -> str:
     return ", ".join(said)
 
 
-def _ends(lines: Sequence[Line], step: bool) -> str:
+def _ends(lines: Sequence[CaptionLine], step: bool) -> str:
     """Say where lines start, end and have their maximum; numbers beside each other have as many digits as differ."""
     extremes = [line.values[line.extreme] for line in lines]
     starts, ends = [line.values[0] for line in lines], [line.values[-1] for line in lines]
@@ -387,13 +387,13 @@ def _shared(names: Sequence[str], end: int, step: bool) -> str:
     return f"{'last' if end else 'first'} {'block' if step else 'layer'}"
 
 
-def _split_small_groups(groups: Sequence[tuple[str, list[Line]]]) -> Iterator[tuple[str, list[Line]]]:
+def _split_small_groups(groups: Sequence[tuple[str, list[CaptionLine]]]) -> Iterator[tuple[str, list[CaptionLine]]]:
     for name, group in groups:
         yield from [(line.model, [line]) for line in group] if len(group) <= BOTH else [(name, group)]
 
 
-def _by_role(lines: Sequence[Line]) -> list[tuple[str, list[Line]]]:
-    groups: dict[str, list[Line]] = {}
+def _by_role(lines: Sequence[CaptionLine]) -> list[tuple[str, list[CaptionLine]]]:
+    groups: dict[str, list[CaptionLine]] = {}
     for line in lines:
         groups.setdefault(line.role, []).append(line)
     order = sorted(groups, key=lambda role: (role != "encoder", role != "decoder", role))

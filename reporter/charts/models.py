@@ -28,7 +28,7 @@ ROW = 24
 """Height of one model, in pixels."""
 
 
-def dots(frame: pd.DataFrame, styles: Styles, subject: parts.Subject, log: bool = False) -> Any:
+def dots(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic, log: bool = False) -> Any:
     """Draw one number for each model, on a linear axis or on a logarithmic one."""
     # the rows of a comparison are of the statistic that the page's selector names
     rows = alt.Chart() if "comparison" in frame else alt.Chart().transform_filter(parts.is_statistic(subject.name))

@@ -42,7 +42,7 @@ LONGEST_NAME = 28
 """Characters; longer names do not stand beside lines."""
 
 
-class Subject(Protocol):
+class ChartedStatistic(Protocol):
     """The statistic of a chart; its chance level is the statistic ``<name>_floor``."""
 
     @property
@@ -104,7 +104,7 @@ def depth_axis(title: str = "relative depth", labelled: bool = False) -> Any:
     )
 
 
-def axis_title(subject: Subject) -> list[str]:
+def axis_title(subject: ChartedStatistic) -> list[str]:
     """Return what a value axis shows, in lines that fit beside a small chart."""
     return wrap(f"{subject.short or subject.title}{f' ({subject.unit})' if subject.unit else ''}", 28)
 

@@ -59,7 +59,7 @@ _MILLIMETRES = re.compile(r'\b(width|height)="([\d.]+)mm"')
 
 
 @dataclass(frozen=True)
-class Size:
+class FigureSize:
     """The size of a figure.
 
     Args:
@@ -92,7 +92,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Part:
+class FigurePanel:
     """One panel of a figure: its Vega-Lite, its rows, its heading, and the sentence under the heading."""
 
     spec: Mapping[str, Any]
@@ -101,12 +101,12 @@ class Part:
     says: str = ""
 
 
-PREVIEW_FIGURE = Size(160.0, 8.0)
+PREVIEW_FIGURE = FigureSize(160.0, 8.0)
 
 
 def compose(
-    parts: Sequence[Part],
-    size: Size,
+    parts: Sequence[FigurePanel],
+    size: FigureSize,
     values: Mapping[str, Any],
     title: str = "",
     notes: Sequence[str] = (),
@@ -192,7 +192,7 @@ def _mapped(spec: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
     return change({name: part if name == "datasets" else _mapped(part, change) for name, part in spec.items()})
 
 
-def _with_legends(spec: Any, legends: Mapping[str, str], parts: Sequence[Part], width: float) -> Any:
+def _with_legends(spec: Any, legends: Mapping[str, str], parts: Sequence[FigurePanel], width: float) -> Any:
     """Return a spec in which the encodings of some columns have a legend, of a width, of the values that occur."""
 
     def change(spec: dict[str, Any]) -> dict[str, Any]:
@@ -393,7 +393,7 @@ class Figure:
         return values | {name[1:]: value for name, value in picks.items() if name.startswith("$")}
 
 
-def figure_svg(figure: Figure, size: Size, bare: bool = False) -> str:
+def figure_svg(figure: Figure, size: FigureSize, bare: bool = False) -> str:
     """Draw a figure."""
     drawn = figure.drawn
     if drawn.chart.draw == "table":
@@ -404,7 +404,7 @@ def figure_svg(figure: Figure, size: Size, bare: bool = False) -> str:
     width = size.panel(len(panels))
     says = {} if bare else captions_of(drawn, figure.scene, figure.choice)
     parts = [
-        Part(figure.spec(rows, width), rows, _label(figure, panel, rows), says.get(panel.value, ""))
+        FigurePanel(figure.spec(rows, width), rows, _label(figure, panel, rows), says.get(panel.value, ""))
         for panel, rows in panels
     ]
     caption = " ".join([*map(as_plain, figure.sentences()), figure.source]).strip()
@@ -447,7 +447,7 @@ def preview_png(figure: Figure, title: str, sentence: str) -> bytes:
 
 def panel_spec(figure: Figure, panel: Panel, rows: pd.DataFrame, width: float) -> dict[str, Any]:
     """Return one panel of a figure as a whole Vega-Lite chart, with its rows, its legend and the light theme."""
-    part = Part(figure.spec(rows, width), rows)
+    part = FigurePanel(figure.spec(rows, width), rows)
     values = figure.values([(panel, rows)])
     params = [
         {**param, "value": values.get(param["name"], param.get("value"))} for param in part.spec.get("params", ())

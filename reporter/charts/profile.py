@@ -73,7 +73,7 @@ FINAL = "final"
 TITLES = {"layer": "relative depth", "step": "depth of the block's input"}
 
 
-def profile(frame: pd.DataFrame, styles: Styles, subject: parts.Subject, log: bool = False) -> Any:
+def profile(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic, log: bool = False) -> Any:
     """Draw a statistic over depth, on a linear axis or on a logarithmic one."""
     of_it = alt.Chart().transform_filter(parts.is_statistic(subject.name))
     course = of_it
@@ -101,14 +101,14 @@ class _Blank:
 BLANK = _Blank()
 
 
-def features(frame: pd.DataFrame, subject: parts.Subject) -> tuple[bool, ...]:
+def features(frame: pd.DataFrame, subject: parts.ChartedStatistic) -> tuple[bool, ...]:
     """Return all that a profile depends on of its frame."""
     numbers = (parts.has(frame, column) for column in ("ci_low", "ci_high"))
     floor, final = frame["statistic"] == f"{subject.name}_floor", "site" in frame and (frame["site"] == FINAL).any()
     return (*numbers, bool(final), bool(floor.any()), "undetermined" in frame, "model_b" in frame)
 
 
-def worded(spec: str, subject: parts.Subject) -> dict[str, Any]:
+def worded(spec: str, subject: parts.ChartedStatistic) -> dict[str, Any]:
     """Return the profile of a statistic from that of the blank one."""
     for blank, text in ((BLANK.name, subject.name), (BLANK.noise, subject.noise)):  # inside of expressions of Vega
         spec = spec.replace(json.dumps(blank)[1:-1], json.dumps(parts.quoted(text)[1:-1])[1:-1])
@@ -118,7 +118,7 @@ def worded(spec: str, subject: parts.Subject) -> dict[str, Any]:
     return filled
 
 
-def difference(frame: pd.DataFrame, styles: Styles, subject: parts.Subject) -> Any:
+def difference(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic) -> Any:
     """Draw how much a statistic differs between two sides of a comparison, over depth."""
     return _over_depth(alt.Chart(), frame, styles, subject, [], floor=False)
 
@@ -127,7 +127,7 @@ def _over_depth(
     line: Any,
     frame: pd.DataFrame,
     styles: Styles,
-    subject: parts.Subject,
+    subject: parts.ChartedStatistic,
     above: list[Any],
     floor: bool,
     log: bool = False,
@@ -151,12 +151,12 @@ def _over_depth(
     return alt.layer(*every, data=frame, width="container", height=160)
 
 
-def _axes(subject: parts.Subject, log: bool) -> tuple[Any, Any]:
+def _axes(subject: parts.ChartedStatistic, log: bool) -> tuple[Any, Any]:
     title = TITLES.get(subject.per, "relative depth")
     return parts.depth_axis(title, labelled=True), parts.value_axis(log=log, title=parts.axis_title(subject))
 
 
-def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.Subject, log: bool) -> Any:
+def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic, log: bool) -> Any:
     """A hollow mark for the state after the final norm, a little to the right of the last block's."""
     rows = of_it.transform_filter(f"datum.site === '{FINAL}'")
     marks = parts.without_overlay(rows).transform_calculate(where="'after the final norm'")
@@ -171,7 +171,7 @@ def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.Subje
     )
 
 
-def _floor(subject: parts.Subject, styles: Styles, x: Any, y: Any, log: bool) -> list[Any]:
+def _floor(subject: parts.ChartedStatistic, styles: Styles, x: Any, y: Any, log: bool) -> list[Any]:
     """One thin dotted line for each model (floors depend on its width) in its colour, and above the plot what they are.
 
     Beside the lines there is no place that the models' own lines leave free in every chart.
@@ -191,7 +191,7 @@ def _floor(subject: parts.Subject, styles: Styles, x: Any, y: Any, log: bool) ->
     return [line, label]
 
 
-def _tooltip(frame: pd.DataFrame, subject: parts.Subject) -> list[Any]:
+def _tooltip(frame: pd.DataFrame, subject: parts.ChartedStatistic) -> list[Any]:
     base = ("model_b",) if "model_b" in frame else ()
     columns = ("model", "checkpoint", *base, "layer", "depth", "value", "ci_low", "ci_high", "n")
     layer = "layer" if subject.per == "layer" else "step from layer"
@@ -307,7 +307,7 @@ TRAINING = training_query(of_model=False, within_role=False)
 MOST_TICKS = 8
 
 
-def training(frame: pd.DataFrame, styles: Styles, subject: parts.Subject) -> Any:
+def training(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic) -> Any:
     """Draw a statistic against the training step.
 
     A band is the 95 % t-interval of the mean over the models of a role, where there are three or more.

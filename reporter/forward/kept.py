@@ -30,7 +30,7 @@ from reporter.forward.token_categories import VIEWS
 from reporter.models.model_folder import fingerprint
 from reporter.models.places import Layout
 from reporter.spec.study import Keep
-from reporter.texts.tokens import Range
+from reporter.texts.tokens import ShardRange
 
 
 @dataclass(frozen=True)
@@ -250,22 +250,22 @@ class Parts:
         """Whether a process measures, or measured, these ranges."""
         return (self.folder / _WANTED).exists()
 
-    def place(self, text_range: Range) -> Path:
+    def place(self, text_range: ShardRange) -> Path:
         """Return the folder of a range."""
         return self.folder / f"range-{text_range.start:09}-{text_range.stop:09}"
 
-    def is_done(self, text_range: Range) -> bool:
+    def is_done(self, text_range: ShardRange) -> bool:
         """Return whether a range is done, by its name alone."""
         return (self.place(text_range) / SEAL).exists()
 
-    def facts(self, text_range: Range) -> PassFacts | None:
+    def facts(self, text_range: ShardRange) -> PassFacts | None:
         """Return the facts of a finished range; a damaged range is renamed and counts as missing."""
         if not found_intact(self.place(text_range), "the range is measured again"):
             return None
         note = read_note(self.place(text_range) / _FACTS)
         return None if note is None else PassFacts.read(note["facts"])
 
-    def called(self, text_range: Range) -> dict[str, str]:
+    def called(self, text_range: ShardRange) -> dict[str, str]:
         """Return what ``reporter cache`` says of the pass."""
         return dict((read_note(self.place(text_range) / _FACTS) or {}).get("said") or {})
 
@@ -280,7 +280,7 @@ class Parts:
             write_note(self.folder / _WANTED, {"wanted": _as_json(self.wanted)})
 
     def write(
-        self, text_range: Range, observables: Mapping[str, Observable], facts: PassFacts, called: Mapping[str, str]
+        self, text_range: ShardRange, observables: Mapping[str, Observable], facts: PassFacts, called: Mapping[str, str]
     ) -> None:
         """Write the results of a range, whole or not at all; the results of a faster process stay.
 
@@ -293,7 +293,7 @@ class Parts:
         for path in self._shards(text_range):
             shutil.rmtree(path, ignore_errors=True)
 
-    def merged(self, ranges: Sequence[Range]) -> Iterator[tuple[str, Observable]]:
+    def merged(self, ranges: Sequence[ShardRange]) -> Iterator[tuple[str, Observable]]:
         """Yield each observable with what all ranges left, merged in the order of the ranges."""
         for name in self.wanted:
             whole, *files = (self.place(span) / f"{name}.safetensors" for span in ranges)
@@ -303,7 +303,7 @@ class Parts:
             yield name, observable
 
     def save_unfinished(
-        self, text_range: Range, observables: Mapping[str, Observable], counts: Counts, next_shard: int
+        self, text_range: ShardRange, observables: Mapping[str, Observable], counts: Counts, next_shard: int
     ) -> None:
         """Write how far a range got, at once or not at all, and drop what was written of it before."""
         place = self.folder / f"shard-{next_shard:06}"
@@ -312,7 +312,7 @@ class Parts:
             if older.name < place.name:
                 shutil.rmtree(older, ignore_errors=True)
 
-    def unfinished(self, text_range: Range) -> tuple[dict[str, Observable], Counts, int] | None:
+    def unfinished(self, text_range: ShardRange) -> tuple[dict[str, Observable], Counts, int] | None:
         """Return the work of a killed process on a range: observables, counts, the next shard; None without any."""
         for folder in reversed(self._shards(text_range)):
             if not found_intact(folder, "the range is measured again"):
@@ -324,7 +324,7 @@ class Parts:
             return observables, Counts(**progress["counts"]), progress["next_shard"]
         return None
 
-    def tokens(self, text_range: Range) -> int:
+    def tokens(self, text_range: ShardRange) -> int:
         """Return how many tokens of a range went through the model so far."""
         for folder, note in (
             (self.place(text_range), _FACTS),
@@ -334,7 +334,7 @@ class Parts:
                 return int(content.get("facts", content)["counts"]["tokens"])
         return 0
 
-    def _shards(self, text_range: Range) -> list[Path]:
+    def _shards(self, text_range: ShardRange) -> list[Path]:
         within = range(text_range.shards[0].index + 1, text_range.shards[-1].index + 1)
         return [path for path in sorted(self.folder.glob("shard-*")) if int(path.name[6:]) in within]
 

@@ -16,7 +16,7 @@ from reporter.forward.means import Average, Bootstrapped
 from reporter.forward.moments import Gram, LayerMoments, Moments
 from reporter.forward.observable import Observable
 from reporter.forward.token_categories import VIEWS
-from reporter.forward.token_sample import Selection, Tokens
+from reporter.forward.token_sample import Tokens, TokenSelection
 from reporter.geometry.arrays import Floats
 from reporter.models.head import Head
 from reporter.models.places import Layout, Place
@@ -179,10 +179,10 @@ class Observed:
 
         return self.once(("eigenvalues", self.held, place), compute)
 
-    def token_sample(self, size: int) -> Selection:
+    def token_sample(self, size: int) -> TokenSelection:
         """Return up to ``size`` tokens drawn uniformly from the view, duplicates included, in random order."""
         return self.once(("tokens", self.held, size), lambda: self.get(Tokens).select(self.strata, size, self.device))
 
-    def context_sample(self, size: int) -> Selection:
+    def context_sample(self, size: int) -> TokenSelection:
         """Return the distinct contexts among ``token_sample(size)``, with how many of its tokens have each."""
         return self.once(("contexts", self.held, size), lambda: self.token_sample(size).distinct())

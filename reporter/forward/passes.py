@@ -47,7 +47,7 @@ from reporter.models.toy.training import UNKNOWN
 from reporter.models.words import token_names
 from reporter.spec.study import Keep
 from reporter.texts import Texts
-from reporter.texts.tokens import Range, ranges, shards
+from reporter.texts.tokens import ShardRange, ranges, shards
 
 Loading = Callable[[], "LoadedModel | SavedStates"]
 
@@ -315,7 +315,7 @@ class ReadyPass:
                 passes.progress.note(f"  {forward_pass}: padding changes its states, so no text is padded")
 
     def feed(
-        self, part: Range, parts: Parts, advance: Callable[[int], None]
+        self, part: ShardRange, parts: Parts, advance: Callable[[int], None]
     ) -> tuple[Mapping[str, Observable], PassFacts, Counts]:
         """Send the rest of a range through the model; return its results, facts and the counts of this call.
 
@@ -364,7 +364,7 @@ class ReadyPass:
 
     def _feed(
         self,
-        part: Range,
+        part: ShardRange,
         parts: Parts,
         observables: Mapping[str, Observable],
         before: Counts,

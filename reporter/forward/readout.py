@@ -17,7 +17,7 @@ from reporter.forward.means import PerToken, SampledTokens
 from reporter.forward.token_categories import SPECIAL
 from reporter.geometry.arrays import Bools, Ints
 from reporter.geometry.neighbours import compare
-from reporter.geometry.pairs import Rows
+from reporter.geometry.pairs import TableRows
 from reporter.models.head import Head
 from reporter.models.load import LoadedModel
 from reporter.models.places import Place
@@ -308,7 +308,7 @@ class Journey(SampledTokens):
         if vocabulary is not None and len(rows):
             if vocabulary.table.shape[1] == layer.states.shape[1]:
                 states = layer.states[torch.from_numpy(rows).to(layer.states.device)]
-                closeness = compare(states, layer.batch.token_ids[rows], Rows(vocabulary.table), ("cosine",))
+                closeness = compare(states, layer.batch.token_ids[rows], TableRows(vocabulary.table), ("cosine",))
                 rank = closeness.ranks["cosine"]
                 for kind, column in ((FUNCTION, 0), (CONTENT, 1)):
                     chosen = self._kinds == kind

@@ -176,11 +176,11 @@ class TokenSample(Observable):
             kept.states.restore(tensors)
             kept.slots = np.arange(len(kept.keys))
 
-    def select(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> Selection:
+    def select(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> TokenSelection:
         """Return the ``size`` tokens with the smallest keys among some strata; a key found in two counts once."""
         if not strata:
             nothing = _Kept((), self.columns, "")
-            return Selection(self, nothing.keys, nothing.facts, np.zeros((0, 2), np.int64), device)
+            return TokenSelection(self, nothing.keys, nothing.facts, np.zeros((0, 2), np.int64), device)
         parts = [self._kept[stratum] for stratum in strata]
         every = np.concatenate([kept.facts for kept in parts])
         keys, first, which = np.unique(
@@ -193,7 +193,7 @@ class TokenSample(Observable):
         where = np.stack(
             [np.repeat(strata, [len(kept.keys) for kept in parts]), np.concatenate([x.slots for x in parts])]
         )
-        return Selection(self, keys[:size], facts[:size], where.T[first[:size]], device)
+        return TokenSelection(self, keys[:size], facts[:size], where.T[first[:size]], device)
 
 
 def _named(kept: _Kept, stratum: int, rows: slice | Bools = slice(None)) -> dict[str, torch.Tensor]:
@@ -201,7 +201,7 @@ def _named(kept: _Kept, stratum: int, rows: slice | Bools = slice(None)) -> dict
     return {f"{name}/{stratum}": torch.from_numpy(array) for name, array in arrays.items()}
 
 
-class Selection:
+class TokenSelection:
     """Some tokens of a sample, sorted by key."""
 
     def __init__(self, sample: TokenSample, keys: Keys, facts: Ints, where: Ints, device: str) -> None:
@@ -220,7 +220,7 @@ class Selection:
         """Return which tokens each of 31 half-samples of the texts holds, shape (31, n): ``FEW_HALVES``."""
         return FEW_HALVES[:, groups_of(self.texts, seed)]
 
-    def distinct(self) -> Selection:
+    def distinct(self) -> TokenSelection:
         """Return the first token of each context, counted as often as the selection holds that context.
 
         Dimension and neighbours are read off these, since equal states would be each other's nearest neighbours.
@@ -240,13 +240,13 @@ class Selection:
         repeat = f"{1 - len(rows) / max(tokens, 1):.0%} of the sampled tokens are duplicates"
         return rows, tokens, repeat if 2 * len(rows) < tokens else ""
 
-    def shared(self, other: Selection) -> tuple[Selection, Selection]:
+    def shared(self, other: TokenSelection) -> tuple[TokenSelection, TokenSelection]:
         """Return both with only the tokens that both have, in the same order: those with equal keys."""
         _, mine, theirs = np.intersect1d(self.keys, other.keys, assume_unique=True, return_indices=True)
         return self._take(mine), other._take(theirs)
 
-    def _take(self, rows: Ints) -> Selection:
-        return Selection(self._sample, self.keys[rows], self.facts[rows], self._where[rows], self._device)
+    def _take(self, rows: Ints) -> TokenSelection:
+        return TokenSelection(self._sample, self.keys[rows], self.facts[rows], self._where[rows], self._device)
 
     def states(self, place: Place) -> torch.Tensor:
         """Return the tokens' states at a place, float32 on the device, shape (n, width)."""

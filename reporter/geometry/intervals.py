@@ -275,7 +275,7 @@ def interval(
     reach = np.array([-half, half])
     if skewed and error.of is not None:
         _, which = np.unique(error.of.texts, return_inverse=True)
-        tails = tails_of(np.bincount(which, error.of.each))
+        tails = tails_of(np.asarray(np.bincount(which, error.of.each), dtype=np.float64))
         reach *= 1.0 + skew_weight(error.of.distinct) * np.array(tails)
     with np.errstate(over="ignore", divide="ignore"):
         if scale == "log" and half < value:  # where zero is not ruled out, a logarithm has no end

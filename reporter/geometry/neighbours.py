@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reporter.geometry.arrays import TINY, ArgumentError, Floats, Ints, wide
-from reporter.geometry.pairs import UNIT32, UNIT64, Rows, measured, roundings, smallest
+from reporter.geometry.pairs import UNIT32, UNIT64, TableRows, measured, roundings, smallest
 
 Nearness = Literal["cosine", "distance"]
 BOTH: tuple[Nearness, ...] = ("cosine", "distance")
@@ -312,7 +312,7 @@ class Closeness:
 
 
 def compare(
-    states: Tensor, own_ids: Ints, vectors: Rows, measures: tuple[Nearness, ...] = BOTH, nearest: int = 0
+    states: Tensor, own_ids: Ints, vectors: TableRows, measures: tuple[Nearness, ...] = BOTH, nearest: int = 0
 ) -> Closeness:
     """Compare states with all vectors of a vocabulary; two that float64 cannot tell apart count as equally near.
 
@@ -345,7 +345,7 @@ def compare(
     )
 
 
-def against(states: Tensor, ids: Ints, vectors: Rows) -> tuple[Floats, Floats]:
+def against(states: Tensor, ids: Ints, vectors: TableRows) -> tuple[Floats, Floats]:
     """Return cosine and distance of each state and some vectors of a vocabulary, each (n, k), in float64."""
     cosines, distances = np.empty(ids.shape), np.empty(ids.shape)
     step = max(1, _GATHERED // max(1, ids.shape[1] * vectors.table.shape[1]))
@@ -364,7 +364,7 @@ class _Search:
     same for all vectors: the larger, the nearer.
     """
 
-    def __init__(self, x: Tensor, own_ids: Ints, vectors: Rows, nearest: int, measure: Nearness) -> None:
+    def __init__(self, x: Tensor, own_ids: Ints, vectors: TableRows, nearest: int, measure: Nearness) -> None:
         self._vectors, self._k, self._measure = vectors, min(nearest, len(vectors)), measure
         own_vectors = vectors.wide(torch.from_numpy(own_ids))
         self._wide = wide(x).to(own_vectors.device)

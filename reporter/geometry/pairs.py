@@ -31,7 +31,7 @@ UNIT32, UNIT64 = 2.0**-24, 2.0**-53
 """The largest relative error of one rounding."""
 
 
-class Rows:
+class TableRows:
     """Rows of a table: all, or some of them in an order; with the same vector added to each where one is given.
 
     Args:
@@ -64,9 +64,11 @@ class Rows:
         """Return which rows of the table stand at some places of these rows, (m,)."""
         return places if self._order is None else self._order[places]
 
-    def pick(self, places: Ints) -> Rows:
+    def pick(self, places: Ints) -> TableRows:
         """Choose among these rows."""
-        return Rows(self.table, self.ids(places), None if self._norms is None else self._norms[places], self._shift)
+        return TableRows(
+            self.table, self.ids(places), None if self._norms is None else self._norms[places], self._shift
+        )
 
     def block(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
         """Return the rows from start to stop, (m, d), and their norms, (m,), both in float32."""
@@ -195,7 +197,9 @@ class Tile:
         return x if not self.diagonal else x[torch.ones(x.shape, dtype=torch.bool, device=x.device).triu(1)]
 
 
-def tiles(rows: Rows, columns: Rows | None = None, what: str = "pairs", progress: Progress = silent) -> Iterator[Tile]:
+def tiles(
+    rows: TableRows, columns: TableRows | None = None, what: str = "pairs", progress: Progress = silent
+) -> Iterator[Tile]:
     """Yield tiles that hold each pair of a row and a column once; without columns, each two different rows once."""
     device, other = rows.table.device, rows if columns is None else columns
     size = TILE if device.type == "cpu" else TILE_ON_DEVICE
@@ -278,7 +282,7 @@ class Top:
         self._scores = everything[: self._kept]
         self._places = torch.cat([self._places, places])[order[: self._kept]]
 
-    def best(self, rows: Rows, columns: Rows) -> Best:
+    def best(self, rows: TableRows, columns: TableRows) -> Best:
         """Measure what was kept again, in float64, and return the k best."""
         i, j = self._places[:, 0].numpy(), self._places[:, 1].numpy()
         values = self._measured(rows.pick(i), columns.pick(j))
@@ -287,7 +291,7 @@ class Top:
         certain = bool(not len(order) or self._left_out < scores[order[-1]] - self._rounding(rows, columns, scores))
         return Best(i[order], j[order], values[order], certain or self._left_out == -math.inf)
 
-    def _rounding(self, rows: Rows, columns: Rows, scores: Floats) -> float:
+    def _rounding(self, rows: TableRows, columns: TableRows, scores: Floats) -> float:
         most = len(self._scores) and float(rows.norms.max() * columns.norms.max())
         unit = UNIT32 * roundings(rows.table.shape[1])
         if self.measure == "cosine":
@@ -297,7 +301,7 @@ class Top:
         last = abs(float(np.sort(scores)[::-1][: self.k][-1]))
         return math.sqrt(last**2 + 2 * unit * most) - last  # of the square root of a sum with that rounding
 
-    def _measured(self, rows: Rows, columns: Rows) -> Floats:
+    def _measured(self, rows: TableRows, columns: TableRows) -> Floats:
         parts = [np.zeros(0)]
         for start in range(0, len(rows), 1024):
             places = torch.arange(start, min(start + 1024, len(rows)))

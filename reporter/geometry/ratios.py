@@ -23,7 +23,7 @@ _NONE = 1e-300  # in the place of a log ratio of 0: x / (1 − e^−x) is 1 of b
 
 
 @dataclass(frozen=True)
-class Batch:
+class RatioBatch:
     """The ratios of one batch of states, and every estimate in each half-sample of its texts.
 
     Args:
@@ -35,7 +35,7 @@ class Batch:
     halves: Mapping[str, Floats]
 
 
-def batches_of(x: Tensor, held: Tensor, batches: Sequence[Tensor | slice], discard: float) -> list[Batch]:
+def batches_of(x: Tensor, held: Tensor, batches: Sequence[Tensor | slice], discard: float) -> list[RatioBatch]:
     """Return the ratios of each batch of states, in which neighbours are sought, and its estimates in half-samples.
 
     All batches share one search: those of views that differ in a few states cost little more than one.
@@ -59,7 +59,7 @@ def _distinct(x: Tensor) -> Tensor:
     return first.sort().values
 
 
-def _batch(neighbours: Neighbours, held: Tensor, discard: float) -> Batch:
+def _batch(neighbours: Neighbours, held: Tensor, discard: float) -> RatioBatch:
     halves = {name: np.full(len(held), np.nan) for name in NAMES}
     if len(neighbours.distances) >= FEWEST:
         # Bit h says whether half h holds a state: looked up once for all neighbours, in all halves.
@@ -68,7 +68,7 @@ def _batch(neighbours: Neighbours, held: Tensor, discard: float) -> Batch:
         read = scales_read(bits[neighbours.rows], of_neighbours)
         for name, values in half_estimates(neighbours, held[:, neighbours.rows], of_neighbours, discard, read).items():
             halves[name] = values.cpu().numpy()
-    return Batch(_logs(neighbours.distances), halves)
+    return RatioBatch(_logs(neighbours.distances), halves)
 
 
 def scales_read(bits: Tensor, of_neighbours: Tensor) -> dict[int, int]:

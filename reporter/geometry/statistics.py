@@ -259,7 +259,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
-class Change:
+class SeriesChange:
     """A change of a series.
 
     Args:
@@ -281,7 +281,7 @@ class Change:
     p: float
 
 
-def half_way(values: Floats, errors: Floats, least: float = 0.0) -> Change | None:
+def half_way(values: Floats, errors: Floats, least: float = 0.0) -> SeriesChange | None:
     """Return where a series passes the middle between its first and its last value.
 
     The range goes from the last point that is told to lie before the middle to the first one that is told to lie beyond
@@ -305,7 +305,7 @@ def half_way(values: Floats, errors: Floats, least: float = 0.0) -> Change | Non
         return None
     low, high = passed
     index = low + 1 + int(np.argmax(past[low + 1 : high + 1] >= 0))
-    return Change(index, low, high, change, *_interval(change, error), p)
+    return SeriesChange(index, low, high, change, *_interval(change, error), p)
 
 
 def passage(before: Bools, after: Bools) -> tuple[int, int] | None:
@@ -315,7 +315,7 @@ def passage(before: Bools, after: Bools) -> tuple[int, int] | None:
     return (low, high) if low < high else None
 
 
-def turn(values: Floats, errors: Floats, least: float = 0.0) -> Change | None:
+def turn(values: Floats, errors: Floats, least: float = 0.0) -> SeriesChange | None:
     """Return where a series is highest or lowest between its ends, the clearer one of both; None where it is not.
 
     The range has every point that is not told apart from the extreme; neither end of the series is among them.
@@ -328,7 +328,7 @@ def turn(values: Floats, errors: Floats, least: float = 0.0) -> Change | None:
     return min((peak for peak in peaks if peak is not None), key=lambda peak: peak.p, default=None)
 
 
-def _peak(values: Floats, errors: Floats, least: float, sign: float) -> Change | None:
+def _peak(values: Floats, errors: Floats, least: float, sign: float) -> SeriesChange | None:
     n, index = len(values), int(np.argmax(values))
     end = 0 if values[0] >= values[-1] else n - 1
     if index in (0, n - 1):
@@ -340,7 +340,7 @@ def _peak(values: Floats, errors: Floats, least: float, sign: float) -> Change |
     if p > LEVEL or {0, n - 1} & set(among.tolist()):
         return None
     ends = sorted(sign * x for x in _interval(height, error))
-    return Change(index, int(among[0]), int(among[-1]), sign * height, ends[0], ends[1], p)
+    return SeriesChange(index, int(among[0]), int(among[-1]), sign * height, ends[0], ends[1], p)
 
 
 def rests(values: Floats, errors: Floats, least: float = 0.0) -> int:

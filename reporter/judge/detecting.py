@@ -26,7 +26,7 @@ from reporter.geometry.intervals import (
 from reporter.judge.claims import detectable_ratio, level_of
 from reporter.judge.judging import find_claim, readings_of
 from reporter.judge.numbers import Numbers, main_statistics
-from reporter.judge.points import FEWEST_MODELS, LEVEL, Finding
+from reporter.judge.points import FEWEST_MODELS, LEVEL, Outcome
 from reporter.spec import Study
 from reporter.store import Store
 
@@ -133,7 +133,7 @@ def _sizes(corpora: list[str], stored: Mapping[str, int], planned: Mapping[str, 
     return min(((stored[corpus], planned.get(corpus, stored[corpus])) for corpus in corpora), key=lambda n: n[1] / n[0])
 
 
-def _of_claim(name: str, finding: Finding, tested: int, stored: int, planned: int, units: str) -> Detectable:
+def _of_claim(name: str, finding: Outcome, tested: int, stored: int, planned: int, units: str) -> Detectable:
     assert finding.part is not None
     part, estimates = finding.part, finding.part.estimates
     error, bound = float(np.ravel(estimates.error)[0]), float(np.ravel(part.bound)[0])

@@ -18,7 +18,7 @@ from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
 from reporter.judge.claims import kind_of, power
 from reporter.judge.numbers import Incomparable, Missing, Numbers
-from reporter.judge.points import ROUNDING, Finding, Shown, ShownProfile, clipped
+from reporter.judge.points import ROUNDING, Outcome, Shown, ShownProfile, clipped
 from reporter.metrics.base import Statistic
 from reporter.spec import Study
 from reporter.spec.claims import Claim
@@ -34,7 +34,7 @@ MOVED = 0.1
 another profile."""
 
 
-def change(finding: Finding, word: Word, other: Finding, other_word: Word, view: str) -> dict[str, Any]:
+def change(finding: Outcome, word: Word, other: Outcome, other_word: Word, view: str) -> dict[str, Any]:
     """Say what a view changes against the claim's own.
 
     Args:
@@ -162,7 +162,7 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
     first = {
         name: main_finding
         for (name, reading), main_finding in tests.items()
-        if reading.place == 1 and isinstance(main_finding, Finding)
+        if reading.place == 1 and isinstance(main_finding, Outcome)
     }
     adjusted = _adjusted(first)
     by_model = _adjusted(
@@ -194,8 +194,8 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
         changes = [
             change(base, base.word(base.p), main_finding, main_finding.word(main_finding.p), str(reading.view))
             for reading in of_name[1:]
-            if reading.baseline is None and isinstance(main_finding := tests[name, reading], Finding)
-            if isinstance(base, Finding)
+            if reading.baseline is None and isinstance(main_finding := tests[name, reading], Outcome)
+            if isinstance(base, Outcome)
         ]
         if changes:
             of_claim[0].detail["views"] = changes
@@ -205,13 +205,13 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
 Key = TypeVar("Key")
 
 
-def _adjusted(family: Mapping[Key, Finding]) -> dict[Key, float]:
+def _adjusted(family: Mapping[Key, Outcome]) -> dict[Key, float]:
     """Return the p-values of the findings that were tested, corrected for their number."""
     tested = {key: (finding.holds or 0.0, finding.fails or 0.0) for key, finding in family.items() if finding.tested}
     return dict(zip(tested, corrected(list(tested.values())), strict=True))
 
 
-def _of_model(columns: Mapping[str, Any], model: str, finding: Finding, adjusted: float | None) -> ModelVerdict:
+def _of_model(columns: Mapping[str, Any], model: str, finding: Outcome, adjusted: float | None) -> ModelVerdict:
     alone = finding.word(finding.p)
     word = alone if adjusted is None else finding.word(adjusted)
     shown = finding.shown(word)
@@ -238,13 +238,13 @@ def readings_of(claim: Claim, numbers: Numbers) -> list[Reading]:
         return [Reading(1, (claim.views or numbers.study.views)[0], None)]
 
 
-def find_claim(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
+def find_claim(numbers: Numbers, claim: Claim, reading: Reading) -> Outcome | str:
     """Return what the test finds, or why there is no test."""
     view = reading.view or numbers.study.views[0]
     try:
         finding = kind_of(claim).test(numbers, claim, view, reading.baseline)
     except Incomparable as error:  # the data do not decide, which does not make the claim a failed one
-        return Finding(None, None, None, why=str(error))
+        return Outcome(None, None, None, why=str(error))
     except (Missing, ReporterError) as error:
         return str(error)
     except failures() as error:  # a claim that breaks is no reason to lose the others, nor the run
@@ -262,7 +262,7 @@ def find_claim(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | st
     return finding
 
 
-def _few_texts(numbers: Numbers, claim: Claim, finding: Finding) -> str:
+def _few_texts(numbers: Numbers, claim: Claim, finding: Outcome) -> str:
     """Say where a corpus has too few texts for a verdict; nothing where none has, or they are no sample of others."""
     if numbers.study.texts == "fixed" or not kind_of(claim).samples:
         return ""
@@ -288,7 +288,7 @@ def _statistics_and_tables(numbers: Numbers, claim: Claim) -> dict[str, list[str
 
 def _verdict(
     columns: Mapping[str, Any],
-    finding: Finding,
+    finding: Outcome,
     adjusted: float | None,
     tested: int,
     about: Mapping[str, Sequence[str]],
@@ -325,7 +325,7 @@ def _verdict(
     )
 
 
-def _reason(finding: Finding, word: Word, alone: Word, p: float | None, tested: int) -> str:
+def _reason(finding: Outcome, word: Word, alone: Word, p: float | None, tested: int) -> str:
     if p is None:
         return f"not tested: {finding.why}" if word == "inconclusive" else finding.why
     if word != alone:

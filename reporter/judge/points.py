@@ -484,7 +484,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Outcome:
     """One test of one claim.
 
     Args:
@@ -518,13 +518,13 @@ class Finding:
     models: int = 0
     instead: str = ""
     seen: Mapping[tuple[str, str], ShownProfile] = field(default_factory=dict)
-    each: Mapping[str, Finding] = field(default_factory=dict)
+    each: Mapping[str, Outcome] = field(default_factory=dict)
     detail: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, needs: Sequence[Inequality], breaks: Sequence[Inequality], tested: bool, bounds: Bounds, **more: Any
-    ) -> Finding:
+    ) -> Outcome:
         """Return what a rule finds: all of ``needs`` must hold for the claim, one of ``breaks`` is enough against it.
 
         Args:
@@ -566,7 +566,7 @@ class Finding:
             return self.supported
         return Shown(str(self.detail.get("statistic", "")), self.wanted, self.value, self.low, self.high, self.p)
 
-    def as_exact(self) -> Finding:
+    def as_exact(self) -> Outcome:
         """Return the same for texts that are fixed, and models that speak of themselves: nothing is a sample.
 
         What is left of the error is rounding, so that the verdict has no p, and the number no interval.
@@ -580,7 +580,7 @@ class Finding:
         plain = replace(plain, plain=word, why=why, part=None, supported=None)
         return plain.with_detail(statistic=shown.statistic, notes=[FIXED], **({"parts": parts} if parts else {}))
 
-    def undecided(self, why: str) -> Finding:
+    def undecided(self, why: str) -> Outcome:
         """Return the same without a verdict: its numbers are shown, and nothing is tested."""
         each = {model: finding.undecided(why) for model, finding in self.each.items()}
         plain = replace(self, holds=None, fails=None, plain="inconclusive", why=why, supported=None, each=each)
@@ -596,14 +596,14 @@ class Finding:
         row = {"model": model, "corpus": corpus, "statistic": shown.statistic, "claimed": shown.wanted.text}
         return row | {"value": shown.value, "ci_low": shown.low, "ci_high": shown.high, **more, "verdict": word}
 
-    def with_detail(self, **more: Any) -> Finding:
+    def with_detail(self, **more: Any) -> Outcome:
         """Return the same with more to tell; notes are added to those that are there."""
         notes = [*self.detail.get("notes", ()), *more.pop("notes", ())]
         merged = self.detail | more | ({"notes": list(dict.fromkeys(notes))} if notes else {})
         return replace(self, detail=merged)
 
 
-def every(findings: Sequence[Finding]) -> Finding:
+def every(findings: Sequence[Outcome]) -> Outcome:
     """Join findings that must all hold, such as those on several corpora; the one that decides speaks for all.
 
     The claim holds with the largest p-value (no correction is needed), and fails with the smallest times their number.
@@ -632,7 +632,7 @@ def every(findings: Sequence[Finding]) -> Finding:
     return replace(decides, holds=holds, fails=fails)
 
 
-def joined_by_model(findings_by_model: Mapping[str, Sequence[Finding]]) -> dict[str, Finding]:
+def joined_by_model(findings_by_model: Mapping[str, Sequence[Outcome]]) -> dict[str, Outcome]:
     """Return what is found of each model by itself, on all corpora together; nothing where there is but one model."""
     return (
         {model: every(findings) for model, findings in findings_by_model.items()} if len(findings_by_model) > 1 else {}

@@ -51,7 +51,7 @@ WILSON = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Classified:
     """The outcome of one cross-validation.
 
     Args:
@@ -151,7 +151,7 @@ def stratified(y: Ints, folds: int, rng: np.random.Generator, units: Ints | None
     return fold
 
 
-def cross_validated(x: Floats, y: Ints, fold: Ints, train: Train) -> Outcome:
+def cross_validated(x: Floats, y: Ints, fold: Ints, train: Train) -> Classified:
     """Train on all folds but one and classify that one, for each fold."""
     predicted, memorised = np.zeros(len(y), dtype=np.int64), []
     for left_out in np.unique(fold).tolist():
@@ -160,7 +160,7 @@ def cross_validated(x: Floats, y: Ints, fold: Ints, train: Train) -> Outcome:
         predict = train(inside, y[~out], left_out)
         predicted[out] = predict(outside)
         memorised.append(float((predict(inside) == y[~out]).mean()))
-    return Outcome(predicted == y, predicted, float(np.mean(memorised)))
+    return Classified(predicted == y, predicted, float(np.mean(memorised)))
 
 
 def standardised(inside: Floats, outside: Floats) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ from reporter.metrics.base import INFLUENCES, Value
 if TYPE_CHECKING:
     from reporter.forward.means import Average
     from reporter.forward.observed import Observed, Place
-    from reporter.forward.token_sample import Selection
+    from reporter.forward.token_sample import TokenSelection
 
 # How a statistic itself moves with the size of the corpus, as measured.
 
@@ -119,7 +119,7 @@ def described(scale: Scale, method: str = "delta method") -> str:
     return f"95 % CI over texts ({method}{_ON_SCALE[scale]})."
 
 
-def sampled(seen: Observed, strata: tuple[int, ...] | None = None) -> Selection:
+def sampled(seen: Observed, strata: tuple[int, ...] | None = None) -> TokenSelection:
     """Return the tokens whose influences are taken: the same ones for every number of a view, or of some strata."""
     if strata is None:
         return seen.token_sample(INFLUENCES)
@@ -177,7 +177,7 @@ def spectrum_of(seen: Observed, place: Place) -> Spectrum:
     return seen.everywhere(("spectra", seen.held), lambda place: _decomposed(seen, place, sample))[place]
 
 
-def _decomposed(seen: Observed, place: Place, sample: Selection) -> Spectrum:
+def _decomposed(seen: Observed, place: Place, sample: TokenSelection) -> Spectrum:
     import torch
 
     n, states = seen.tokens, sample.states(place)

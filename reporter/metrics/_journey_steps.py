@@ -13,7 +13,7 @@ from reporter.core.errors import ReporterError
 from reporter.geometry.arrays import Bools, Floats, Ints, Progress, silent
 from reporter.geometry.components import coordinates
 from reporter.geometry.neighbours import BOTH, against, compare
-from reporter.geometry.pairs import Rows
+from reporter.geometry.pairs import TableRows
 from reporter.metrics._items import EncodedText, Point
 from reporter.metrics._static_vectors import StaticVectors
 from reporter.metrics.base import Value
@@ -133,7 +133,7 @@ Close = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Journey:
+class TextJourney:
     """One text on its way.
 
     Args:
@@ -148,7 +148,7 @@ class Journey:
 
 
 def steps(
-    journeys: Sequence[Journey],
+    journeys: Sequence[TextJourney],
     vectors: StaticVectors,
     layout: Layout,
     top: int,
@@ -190,7 +190,7 @@ def places_before(layout: Layout) -> dict[Place, Place | None]:
     return before
 
 
-def _no_positions(vectors: StaticVectors, journeys: Sequence[Journey]) -> str:
+def _no_positions(vectors: StaticVectors, journeys: Sequence[TextJourney]) -> str:
     table = vectors.positions
     if table is None:
         return "it adds no position vectors to its token vectors"
@@ -201,7 +201,7 @@ def _no_positions(vectors: StaticVectors, journeys: Sequence[Journey]) -> str:
 
 
 def _portion(
-    journey: Journey,
+    journey: TextJourney,
     tokens: Ints,
     vectors: StaticVectors,
     layout: Layout,
@@ -216,7 +216,7 @@ def _portion(
     if variant == "with":
         assert vectors.positions is not None
         shift = vectors.positions[int(tokens[0])].detach()
-    vocabulary = Rows(vectors.tokens, shift=shift)
+    vocabulary = TableRows(vectors.tokens, shift=shift)
     states = {place: x[torch.from_numpy(tokens)] for place, x in text.states.items()}
     compared = {place: x if closed is None or place.site == "final" else closed(x) for place, x in states.items()}
     same = [place for place, x in compared.items() if x.shape[1] == vectors.tokens.shape[1]]
@@ -285,7 +285,7 @@ def _moved(
     return norms.tolist(), (x - y).norm(dim=1).tolist(), moved
 
 
-def between(journeys: Sequence[Journey], places: Sequence[Place]) -> Iterator[TokenPair]:
+def between(journeys: Sequence[TextJourney], places: Sequence[Place]) -> Iterator[TokenPair]:
     """Yield how alike each two followed tokens are at every place, within a text and between texts."""
     chosen = [(journey, int(position)) for journey in journeys for position in np.flatnonzero(journey.followed)][
         :MOST_PAIRED

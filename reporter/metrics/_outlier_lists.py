@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reporter.forward.moments import LayerMoments
     from reporter.forward.observed import Observed, Place
     from reporter.forward.outliers import Activations
-    from reporter.forward.token_sample import Selection
+    from reporter.forward.token_sample import TokenSelection
 
 STANDS_OUT = 3.0
 """Standard deviations over dimensions beyond which a mean activation is one of an outlier dimension."""
@@ -341,7 +341,7 @@ def _top_share(
     return float(largest / trace), axis
 
 
-def _states(sample: Selection, rows: Ints, place: Place) -> Tensor:
+def _states(sample: TokenSelection, rows: Ints, place: Place) -> Tensor:
     import torch
 
     return wide(sample.states(place)[torch.from_numpy(rows)])

@@ -18,7 +18,7 @@ from reporter.geometry.arrays import BLOCK, TINY, Bools, Floats, Ints, Progress,
 from reporter.geometry.clouds import Histogram, Summary
 from reporter.geometry.components import Axes, principal_axes
 from reporter.geometry.noise import cosine_above
-from reporter.geometry.pairs import Measure, Rows, Tile, Top, Workspace, tiles
+from reporter.geometry.pairs import Measure, TableRows, Tile, Top, Workspace, tiles
 from reporter.metrics import vocabulary as tables
 from reporter.metrics._items import Explained, HistogramBin, Point
 from reporter.metrics._static_vectors import NO_TEXT, Kind, StaticVectors, classify
@@ -325,8 +325,8 @@ def norms_of_kind(kind: Kind, norms: Floats) -> Iterator[Row]:
 
 def pairs_of(
     part: str,
-    a: Rows,
-    b: Rows | None = None,
+    a: TableRows,
+    b: TableRows | None = None,
     also: Sequence[PairExtremes | OutlierPairs] = (),
     progress: Progress = silent,
 ) -> Iterator[Row]:
@@ -367,7 +367,7 @@ class PairExtremes:
         for top in self._tops.values():
             top.take(tile)
 
-    def pairs(self, rows: Rows, shown: Shown) -> Iterator[tables.VocabularyExtreme]:
+    def pairs(self, rows: TableRows, shown: Shown) -> Iterator[tables.VocabularyExtreme]:
         """Yield the pairs of the rows that were taken in; of distances the smallest are the most similar."""
         for (measure, end), top in self._tops.items():
             best = top.best(rows, rows)
@@ -393,7 +393,7 @@ class OutlierPairs:
         if float(cosines.abs().max()) > self._threshold:
             self._count += int((cosines.abs() > self._threshold).sum())
 
-    def rows(self, tokens: Rows, positions: Rows, shown: Shown) -> Iterator[Row]:
+    def rows(self, tokens: TableRows, positions: TableRows, shown: Shown) -> Iterator[Row]:
         """Yield the pairs with the largest |cosine|, how many are above the threshold, and how many by chance."""
         best = self._top.best(tokens, positions)
         ids = zip(tokens.ids(best.rows).tolist(), positions.ids(best.columns).tolist(), strict=True)
@@ -451,7 +451,7 @@ class _Work:
         self.among: dict[Among, int] = {"all": int(once.sum()), "text": int((once & text).sum())}
         usable["token"] = usable["token"][np.lexsort((~text, ~once))]
         self.usable = {
-            kind: Rows(table, usable[kind], sizes[kind][usable[kind]]) for kind, table in self.tables.items()
+            kind: TableRows(table, usable[kind], sizes[kind][usable[kind]]) for kind, table in self.tables.items()
         }
         self.joint = tuple(kind for kind in self.tables if vectors.comparable("token", kind))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from reporter.forward.observed import Observed, Place
-    from reporter.forward.token_sample import Selection
+    from reporter.forward.token_sample import TokenSelection
 
 
 _SAMPLE = (
@@ -162,8 +162,8 @@ def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
 def _of_sample(
     seen: Observed,
     place: Place,
-    sample: Selection,
-    influencing: Selection,
+    sample: TokenSelection,
+    influencing: TokenSelection,
     axis: Floats | None,
     options: AnisotropyOptions,
 ) -> Iterator[Value]:
@@ -199,7 +199,7 @@ def _of_sample(
     yield from _mean_cosine("mean_cosine_standardised", seen, place, *standardised)
 
 
-def _error_of_all(seen: Observed, place: Place, sample: Selection, states: Tensor | None) -> Error | None:
+def _error_of_all(seen: Observed, place: Place, sample: TokenSelection, states: Tensor | None) -> Error | None:
     from reporter.geometry.similarity import influence_on_mean_cosine
 
     moments = seen.moments(place)
@@ -247,7 +247,7 @@ def _cosines(
 
 
 def _top_share_of_batches(
-    seen: Observed, place: Place, batches: list[slice], of_batches: list[tuple[float, Tensor]], sample: Selection
+    seen: Observed, place: Place, batches: list[slice], of_batches: list[tuple[float, Tensor]], sample: TokenSelection
 ) -> Iterator[Value]:
     name, n, shares = "top_variance_share_batch", batches[-1].stop if batches else 0, [share for share, _ in of_batches]
     if n < 2:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from reporter.forward.observed import Observed, Place
-    from reporter.forward.token_sample import PooledTexts, Selection
+    from reporter.forward.token_sample import PooledTexts, TokenSelection
 
 ROUNDING = 2.0**-10
 """Of ‖h⁰ − μ⁰‖: more than the 16 bits of two kept states can differ by, each being off by at most 2^-11."""
@@ -164,8 +164,8 @@ class _Shared:
         types: which token each row is, (n,); None for texts.
     """
 
-    mine: Selection | PooledTexts
-    theirs: Selection | PooledTexts
+    mine: TokenSelection | PooledTexts
+    theirs: TokenSelection | PooledTexts
     texts: Ints
     types: Ints | None
 

@@ -18,7 +18,7 @@ from reporter.metrics.base import Between, OptionalOptions, Statistic, Value, me
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed
-    from reporter.forward.token_sample import Selection
+    from reporter.forward.token_sample import TokenSelection
 
 INDISTINGUISHABLE, SMALL = 0.001, 0.01
 """Nats of mean divergence below which a model counts as indistinguishable from its base, or as changed a little.
@@ -116,7 +116,7 @@ def _compare(seen: Observed, bases: Sequence[Observed], options: DivergenceOptio
         yield from undefined(STATISTICS, None, len(a), str(reason))
 
 
-def _of_tokens(sides: Sequence[Observed], samples: Sequence[Selection]) -> Floats:
+def _of_tokens(sides: Sequence[Observed], samples: Sequence[TokenSelection]) -> Floats:
     """Return each token's divergence, whether the top token is the same, and the change of the next one, (3, n).
 
     Raises:

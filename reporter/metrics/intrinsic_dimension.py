@@ -20,8 +20,8 @@ from reporter.metrics.base import SampleOptions, Share, Size, Statistic, Value, 
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
-    from reporter.forward.token_sample import Selection
-    from reporter.geometry.ratios import Batch
+    from reporter.forward.token_sample import TokenSelection
+    from reporter.geometry.ratios import RatioBatch
 
 
 _LINE = (
@@ -225,7 +225,7 @@ class _Estimates:
     n: int
     tokens: int
     reason: str
-    batches: tuple[Batch, ...] = ()
+    batches: tuple[RatioBatch, ...] = ()
 
 
 def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable[[Place], list[_Estimates]]:
@@ -244,7 +244,7 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
             [] if reason else [chosen[distinct[part]] for part in options.split(len(distinct))]
             for chosen, (distinct, _, reason) in zip(rows, kept, strict=True)
         ]
-        batches_of_views: list[list[Batch]] = [[] for _ in samples]
+        batches_of_views: list[list[RatioBatch]] = [[] for _ in samples]
         if any(batches):
             import torch
 
@@ -270,7 +270,7 @@ def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable
     return measure
 
 
-def _distinct(sample: Selection, place: Place) -> tuple[Ints, int, str]:
+def _distinct(sample: TokenSelection, place: Place) -> tuple[Ints, int, str]:
     kept, tokens, repeated = sample.distinct_at(place)
     few = _TOO_FEW if len(kept) < spectra.FEWEST else ""
     return kept, tokens, repeated or (few if len(kept) else "no token")
@@ -294,7 +294,7 @@ def _estimates(seen: Observed, measured: _Estimates, place: Place, options: Dime
         yield from with_floor(Value(name, place, value, n, *ends, spread=halves), floors[name], size)
 
 
-def _reason_without_value(name: str, batches: Sequence[Batch], discard: float) -> str:
+def _reason_without_value(name: str, batches: Sequence[RatioBatch], discard: float) -> str:
     if not name.startswith("gride_"):
         left_out = {"twonn": discard, "twonn_published": spectra.PUBLISHED, "twonn_ml": 0.1}[name]
         last = [batch.logs[spectra.kept_of(len(batch.logs), left_out) - 1, 0] for batch in batches]

@@ -250,7 +250,7 @@ STATISTICS = (
 def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
     """Yield the steps of each token, what a followed one is near to, how alike two are, and the way of all."""
     from reporter.metrics._items import encode
-    from reporter.metrics._journey_steps import Journey, TokenText, between, followed, paths, steps
+    from reporter.metrics._journey_steps import TextJourney, TokenText, between, followed, paths, steps
     from reporter.metrics._static_vectors import classify, static_vectors
     from reporter.models.places import Layout
 
@@ -265,7 +265,9 @@ def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
         spellings = (tuple(form[i] or "" for i in text.ids.tolist()) for form in (shown, raw_tokens, bare))
         written.append(TokenText(raw[text.index], text.ids, text.special, *spellings))
     chosen = followed(item.follow, written, context.model.tokenizer)
-    journeys = [Journey(text, form.tokens, marked) for text, form, marked in zip(texts, written, chosen, strict=True)]
+    journeys = [
+        TextJourney(text, form.tokens, marked) for text, form, marked in zip(texts, written, chosen, strict=True)
+    ]
     yield from steps(journeys, vectors, layout, item.top, item.positions, _closing(item, context.model), context.tell)
     if item.follow:  # else every token is followed
         yield from between(journeys, layout.places)

@@ -175,7 +175,7 @@ ORDER BY statistic, corpus, view, comparison, model, checkpoint, layer
 
 
 @dataclass(frozen=True)
-class _Side:
+class _SideLayers:
     """The layers of one side over the same texts.
 
     Args:
@@ -266,7 +266,7 @@ def _permuted(draws: np.random.Generator, n: int, starts: Ints) -> Ints:
     return np.concatenate([parts[index] for index in draws.permutation(len(parts)).tolist()])
 
 
-def _measured_side(texts: PooledTexts, seen: Observed, groups: list[slice], options: PairOptions) -> _Side:
+def _measured_side(texts: PooledTexts, seen: Observed, groups: list[slice], options: PairOptions) -> _SideLayers:
     import torch
 
     from reporter.geometry.similarity import by_cosine, gram, own_hsic
@@ -287,10 +287,10 @@ def _measured_side(texts: PooledTexts, seen: Observed, groups: list[slice], opti
             pointless.append(f"at most {options.k} texts")
         else:
             pointless.append(still[-1] if no_zero else "the mean state of a text is zero")
-    return _Side(grams, own_hsic(grams, groups), _starts(texts), near, still, pointless)
+    return _SideLayers(grams, own_hsic(grams, groups), _starts(texts), near, still, pointless)
 
 
-def _pairs(a: _Side, b: _Side, groups: list[slice], options: PairOptions, seed: int) -> Iterator[PairValue]:
+def _pairs(a: _SideLayers, b: _SideLayers, groups: list[slice], options: PairOptions, seed: int) -> Iterator[PairValue]:
     from reporter.geometry.similarity import cka_of, hsic, overlaps, overlaps_without, permuted_products
 
     n = a.grams.shape[1]
@@ -326,7 +326,7 @@ def _pairs(a: _Side, b: _Side, groups: list[slice], options: PairOptions, seed: 
 
 
 def _against_chance(
-    name: str, measured: Sequence[PairValue], a: _Side, b: _Side, options: PairOptions, seed: int
+    name: str, measured: Sequence[PairValue], a: _SideLayers, b: _SideLayers, options: PairOptions, seed: int
 ) -> Iterator[PairValue | ModelPair]:
     """Yield the calibrated similarity of each two layers, and of the two models.
 

@@ -18,7 +18,7 @@ from reporter.metrics.base import OptionalOptions, PairValue, Size, Statistic, V
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
-    from reporter.forward.token_sample import Selection
+    from reporter.forward.token_sample import TokenSelection
 
 GROUPS = 8  # of texts
 _FEWEST = 10  # neighbourhoods with a dimension, below which there is no number
@@ -245,7 +245,7 @@ def information_imbalance(seen: Observed, options: ImbalanceOptions) -> Iterator
                 yield Value(name, place, None, n, reason=still[a] or still[b])
 
 
-def _still(sample: Selection, path: tuple[Place, ...]) -> list[str]:
+def _still(sample: TokenSelection, path: tuple[Place, ...]) -> list[str]:
     def varies(place: Place) -> bool:
         x = sample.states(place).double()
         return bool((x - x.mean(dim=0)).square().sum() > _STILL * x.square().sum())
@@ -253,7 +253,9 @@ def _still(sample: Selection, path: tuple[Place, ...]) -> list[str]:
     return ["" if moves else "all states are equal at one of the layers" for moves in spread(varies, path)]
 
 
-def _between(seen: Observed, sample: Selection, places: list[Place]) -> dict[tuple[int, int], tuple[float, Interval]]:
+def _between(
+    seen: Observed, sample: TokenSelection, places: list[Place]
+) -> dict[tuple[int, int], tuple[float, Interval]]:
     """Return Δ with its interval of each two of the places, by their order."""
     from reporter.geometry.similarity import imbalances
 

@@ -495,7 +495,7 @@ def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int
         ]
     else:
         yield from undefined((s for s in STATISTICS if s.name.startswith("hidden")), place, 0, _LINEAR_ALONE)
-    outcomes: dict[str, classifiers.Outcome] = {}
+    outcomes: dict[str, classifiers.Classified] = {}
     for name, (train, train_control) in trains.items():
         outcome = classifiers.cross_validated(x, y, fold, train)
         of_control = classifiers.cross_validated(x, control, fold, train_control)
@@ -512,8 +512,8 @@ def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int
 def _by_text(
     place: Place,
     pooling: Pooling,
-    linear: classifiers.Outcome,
-    hidden: classifiers.Outcome | None,
+    linear: classifiers.Classified,
+    hidden: classifiers.Classified | None,
     read: Labelled,
     fold: Ints,
     main: bool,

@@ -253,7 +253,7 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
     batches = list(batched(tokenised_texts(texts, model, corpus.max_tokens), context.batch_tokens, model))
     readout, problem = _readout(model)
 
-    def losses_of(edits: Sequence[Edit | None], what: str, look: Look | None = None) -> _Sums:
+    def losses_of(edits: Sequence[Edit | None], what: str, look: Look | None = None) -> _UnitSums:
         """Return Σ −log p, (units, edits), of edited models; None is the whole model, and ``look`` sees its states."""
         import torch
 
@@ -281,13 +281,13 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
                         np.add.at(counts, rows, finite.sum(dim=1).cpu().numpy())
                     np.add.at(sums[:, column], rows, of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy())
                     context.tell(what, number * len(edits) + column + 1, len(batches) * len(edits))
-        return _Sums(sums, counts)
+        return _UnitSums(sums, counts)
 
     layers = model.anatomy.layers
     (cosines, all_angles), look = _between_layers(unit, layers + 1)
     single = [_without((block,)) for block in range(1, layers + 1)] if item.every_block and layers > 1 else []
     losses = losses_of([None, *single], "blocks", look)
-    cosines, angles = (_Sums(np.diagonal(sums.sums, 1, 1, 2), sums.counts) for sums in (cosines, all_angles))
+    cosines, angles = (_UnitSums(np.diagonal(sums.sums, 1, 1, 2), sums.counts) for sums in (cosines, all_angles))
     influence, turned = 1 - cosines.means(), 1 - cosines.replicates(seed)
     for block, place in enumerate(context.layout.path[:-1]):
         ends = percentile_interval(turned[:, block], units)
@@ -321,7 +321,7 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
 
 
 def _repeats(
-    whole: _Sums, losses_of: Callable[[Sequence[Edit]], _Sums], layers: int, seed: int
+    whole: _UnitSums, losses_of: Callable[[Sequence[Edit]], _UnitSums], layers: int, seed: int
 ) -> Iterator[RepeatedBlocks]:
     """Yield the change of the loss with blocks i + 1…j run twice, on a grid of (i, j) and then all around the best."""
     step = max(1, round(layers / 8))
@@ -340,7 +340,7 @@ def _repeats(
         yield RepeatedBlocks(i + 1, j, change, low, high, texts)
 
 
-def _of_blocks(losses: _Sums, cosines: _Sums, angles: _Sums, context: Context) -> Iterator[Value]:
+def _of_blocks(losses: _UnitSums, cosines: _UnitSums, angles: _UnitSums, context: Context) -> Iterator[Value]:
     """Yield what the loss without each block says, and how far proxies agree.
 
     Args:
@@ -417,7 +417,7 @@ def proposals(angles: Floats, influence: Floats, many: int, changes: Floats) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
+class _UnitSums:
     """Sums of a quantity over the tokens of each unit, (units, …), and how many tokens have it, (units,)."""
 
     sums: Floats
@@ -435,13 +435,13 @@ class _Sums:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(((weights @ self.sums).T / (weights @ self.counts)).T)
 
-    def column(self, number: int) -> _Sums:
+    def column(self, number: int) -> _UnitSums:
         """Return one quantity of several, (texts, k)."""
-        return _Sums(self.sums[:, number], self.counts)
+        return _UnitSums(self.sums[:, number], self.counts)
 
-    def beside(self, others: _Sums) -> _Sums:
+    def beside(self, others: _UnitSums) -> _UnitSums:
         """Return these quantities and others over the same tokens."""
-        return _Sums(np.column_stack([self.sums, others.sums]), self.counts)
+        return _UnitSums(np.column_stack([self.sums, others.sums]), self.counts)
 
     def changes(self, seed: int) -> tuple[Floats, Floats]:
         """Return how far the later quantities are from the first, (k − 1,), and the same of each replicate."""
@@ -449,7 +449,7 @@ class _Sums:
         return means[1:] - means[0], drawn[:, 1:] - drawn[:, :1]
 
 
-def _between_layers(unit: Ints, places: int) -> tuple[tuple[_Sums, _Sums], Look]:
+def _between_layers(unit: Ints, places: int) -> tuple[tuple[_UnitSums, _UnitSums], Look]:
     """Return cosines and angles between all layers by unit, and what fills them from the states of a batch."""
     import torch
 
@@ -457,7 +457,7 @@ def _between_layers(unit: Ints, places: int) -> tuple[tuple[_Sums, _Sums], Look]
 
     units = int(unit.max()) + 1
     counts = np.zeros(units)
-    cosines, angles = (_Sums(np.zeros((units, places, places)), counts) for _ in range(2))
+    cosines, angles = (_UnitSums(np.zeros((units, places, places)), counts) for _ in range(2))
 
     def look(batch: TokenBatch, path: list[Tensor]) -> None:
         text_tokens = (batch.mask == 1) & ~batch.special

@@ -154,7 +154,7 @@ def methods(contents: Contents) -> str:
     return " ".join(sentences)
 
 
-class Pass(NamedTuple):
+class CitedPass(NamedTuple):
     """The tokens that one model read of a corpus."""
 
     model: str
@@ -164,11 +164,11 @@ class Pass(NamedTuple):
     limit: int | None
 
 
-def read_passes(contents: Contents) -> dict[str, list[Pass]]:
+def read_passes(contents: Contents) -> dict[str, list[CitedPass]]:
     """Return by corpus what each model read of it at its last checkpoint."""
     models = {row["model"]: row for row in contents.models if row["is_last"] and not row.get("baseline")}
     corpora = {row["corpus"] for row in contents.corpora}
-    passes: dict[str, dict[str, Pass]] = {}
+    passes: dict[str, dict[str, CitedPass]] = {}
     for cell in contents.cells:
         model = models.get(cell["model"])  # none for a pair of models
         if model is None or cell["checkpoint"] != model["checkpoint"] or cell["corpus"] not in corpora:
@@ -176,12 +176,14 @@ def read_passes(contents: Contents) -> dict[str, list[Pass]]:
         if cell["status"] == "done" and cell["tokens"]:
             limits = [parsed(cell["inputs"], dict).get("max_tokens"), model["max_tokens"]]
             limit = min((int(limit) for limit in limits if limit and not is_null(limit)), default=None)
-            reading = Pass(cell["model"], int(cell["texts"]), int(cell["tokens"]), int(cell["cut_texts"] or 0), limit)
+            reading = CitedPass(
+                cell["model"], int(cell["texts"]), int(cell["tokens"]), int(cell["cut_texts"] or 0), limit
+            )
             passes.setdefault(cell["corpus"], {})[cell["model"]] = reading
     return {corpus: list(by_model.values()) for corpus, by_model in passes.items()}
 
 
-def _read(corpus: str, passes: Sequence[Pass]) -> str:
+def _read(corpus: str, passes: Sequence[CitedPass]) -> str:
     texts = whole(max(reading.texts for reading in passes))
     if len(passes) <= FEW:
         tokens = listed(f"{whole(reading.tokens)} tokens ({reading.model})" for reading in passes)
@@ -190,7 +192,7 @@ def _read(corpus: str, passes: Sequence[Pass]) -> str:
     return f"A pass over the {texts} texts of {corpus} read {tokens}."
 
 
-def _cut(passes: Mapping[str, Sequence[Pass]]) -> str:
+def _cut(passes: Mapping[str, Sequence[CitedPass]]) -> str:
     every = [reading for several in passes.values() for reading in several]
     limits = [reading.limit for reading in every if reading.limit]
     limit = f"at most {span(limits)} tokens of each text" if limits else "each text in full"

@@ -20,7 +20,7 @@ from reporter.report.claims import Claims, read_claims
 from reporter.report.compared import Compared, read_compared
 from reporter.report.downsampling import sampling
 from reporter.report.explorers import Explorer, Reader, besides, pages, read_page
-from reporter.report.findings import Findings, read_answers, read_findings
+from reporter.report.findings import ShownFindings, read_answers, read_findings
 from reporter.report.free_charts import explained, of_statistic, of_tables, over_training
 from reporter.report.journeys import read_journeys
 from reporter.report.overview import Overview, read_overview
@@ -50,7 +50,7 @@ ANSWERED_ON = {"changed": "index", "sinks": "tokens", "training": "training", "c
 
 
 @dataclass(frozen=True)
-class Section:
+class MetricSection:
     """One metric of a study.
 
     Args:
@@ -90,12 +90,12 @@ class Contents:
 
     study: Row
     scene: Scene
-    sections: tuple[Section, ...]
+    sections: tuple[MetricSection, ...]
     models: list[Row]
     corpora: list[Row]
     cells: list[Row]
     claims: Claims
-    findings: Findings
+    findings: ShownFindings
     explorers: tuple[Explorer, ...] = ()
     sinks: Row | None = None
     answers: tuple[Row, ...] = ()
@@ -264,7 +264,7 @@ def _sections(
     trained: bool,
     main_only: bool,
     sample: Sample | None,
-) -> list[Section]:
+) -> list[MetricSection]:
     """One section for each metric that has numbers, and for each that was tried and has none; analyses come last.
 
     Analyses without statistics (static embeddings, journeys) have pages of their own and no section.
@@ -279,7 +279,7 @@ def _sections(
         rows.setdefault(row["metric"], {})
         tables.setdefault(row["metric"], set()).add(row["name"])
 
-    def section(name: str) -> Section:
+    def section(name: str) -> MetricSection:
         metric, present, beside = catalogue.get(name), rows[name], tables.get(name, set())
         statistics = metric.statistics if metric else ()
         named = [chart for chart in (metric.charts if metric else ()) if chart.chapter is None]
@@ -311,7 +311,7 @@ def _sections(
             opened = len(minor) if len(minor) + len(first) <= 2 else 0 if first else 1
             for place, statistic in enumerate(minor):
                 rest.append(drawn(of_statistic(name, statistic), statistic, open=place < opened))
-        return Section(
+        return MetricSection(
             name=name,
             title=metric.title if metric else name,
             summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Source:
+class ExplorerRows:
     """Rows behind an explorer's charts: a query, its result (a CSV beside the page) and what its columns mean.
 
     Args:
@@ -87,7 +87,7 @@ class Explorer:
     facts: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     parts: Mapping[str, Any] = field(default_factory=dict)
-    sources: tuple[Source, ...] = ()
+    sources: tuple[ExplorerRows, ...] = ()
     charts: tuple[Drawn, ...] = ()
     analyses: tuple[str, ...] = ()
     static: Mapping[str, Any] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Explorer:
         """File name of the page."""
         return f"{self.name}.html"
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str) -> ExplorerRows:
         """Return one of its sources by name."""
         return next(source for source in self.sources if source.name == name)
 
@@ -107,13 +107,13 @@ Reader = Callable[[Read, str, Styles], "Explorer | None"]
 """Reads an explorer of a study; None where the study has no rows for it."""
 
 
-def read_source(read: Read, query: str, study: str, name: str, title: str, table: str) -> Source:
+def read_source(read: Read, query: str, study: str, name: str, title: str, table: str) -> ExplorerRows:
     """Run a query whose only parameter is the study."""
     sql = filled(query, study=study)
     frame = read(sql)
     # whole numbers stay whole where one is NULL: a CSV says 512 and not 512.0
     whole = [c.name for c in find_table(table).columns if c.type in {"INTEGER", "BIGINT"} and c.name in frame]
-    return Source(name, title, table, sql, frame.astype(dict.fromkeys(whole, "Int64")))
+    return ExplorerRows(name, title, table, sql, frame.astype(dict.fromkeys(whole, "Int64")))
 
 
 def styled(styles: Styles) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from reporter.charts.chart import Drawn
 from reporter.charts.drawing import Choice, first_choice
 from reporter.charts.formulas import as_plain
 from reporter.charts.layout import Scene
-from reporter.charts.picture import Figure, Size, as_pdf, as_png, figure_svg
+from reporter.charts.picture import Figure, FigureSize, as_pdf, as_png, figure_svg
 from reporter.core.errors import UsageError, hint, no_study, one_line
 from reporter.core.outputs import inside, replacing
 from reporter.metrics.analysis import analyses
@@ -20,7 +20,7 @@ from reporter.report import tables as queries
 from reporter.report.citing import cite, entries
 from reporter.report.contents import Contents, read_contents
 from reporter.report.tables import parsed
-from reporter.report.tex import PREAMBLE, Table, environment, profile_tables, table, tables_of, typeset
+from reporter.report.tex import PREAMBLE, PaperTable, environment, profile_tables, table, tables_of, typeset
 from reporter.store import Store
 from reporter.store.formats import Result, write
 
@@ -183,7 +183,7 @@ def read_study(study: str, out: Path) -> Contents:
 
 
 def _figures(contents: Contents, figures: Mapping[str, Drawn], choice: Choice, request: Wanted, files: _Files) -> None:
-    size = Size(request.width, request.font_size)
+    size = FigureSize(request.width, request.font_size)
     version = parsed(contents.study["versions"], dict).get("reporter", "")
     source = f"Study {contents.study['study']}, reporter {version}".strip() + "."
     included, left_out = [], []
@@ -250,7 +250,7 @@ def _tables(contents: Contents, width: float, files: _Files) -> None:
         _table_files(name, shown, width, files)
 
 
-def _table_files(name: str, shown: Sequence[Table], width: float, files: _Files) -> None:
+def _table_files(name: str, shown: Sequence[PaperTable], width: float, files: _Files) -> None:
     files.text(f"tables/{name}.tex", "\n\n".join([PREAMBLE, *(table(part, width) for part in shown)]) + "\n")
     files.text(f"tables/{name}.md", "\n\n".join(part.markdown for part in shown) + "\n")
 

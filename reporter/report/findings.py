@@ -33,7 +33,7 @@ SELECT * EXCLUDE (study) FROM findings WHERE study = $study ORDER BY rank
 
 
 @dataclass(frozen=True)
-class Findings:
+class ShownFindings:
     """All findings of a study, with the query they come from.
 
     Args:
@@ -55,7 +55,7 @@ class Findings:
         return [f"{finding['row']['metric']}.{finding['row']['statistic']}" for finding in self.all]
 
 
-def read_findings(read: Read, study: str, looked_at: int | None, styles: Styles) -> Findings:
+def read_findings(read: Read, study: str, looked_at: int | None, styles: Styles) -> ShownFindings:
     """Read and lay out the findings of a study.
 
     Args:
@@ -74,7 +74,7 @@ def read_findings(read: Read, study: str, looked_at: int | None, styles: Styles)
         findings.append(
             {"row": row, "detail": detail, "picture": picture(row, detail, styles), "link": link, "tokens": tokens}
         )
-    return Findings(tuple(findings), looked_at, sql, frame)
+    return ShownFindings(tuple(findings), looked_at, sql, frame)
 
 
 def picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -> Row | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts import journeys as journey_charts
 from reporter.charts.chart import Read
 from reporter.charts.drawing import pack, tidy
-from reporter.charts.picture import Part, Size, compose
+from reporter.charts.picture import FigurePanel, FigureSize, compose
 from reporter.charts.styles import Styles
 from reporter.core.numbers import counted, is_null, whole
 from reporter.core.table import NTH_CHECKPOINT
@@ -126,7 +126,7 @@ NUMBERS = {
     "step_length": ("Length of the step to the next state", "value"),
     "step_cosine": ("Cosine of state and next state", "value"),
 }
-SMALL, LARGE = Size(width=88.0, font=8.0), Size(width=180.0, font=8.0)
+SMALL, LARGE = FigureSize(width=88.0, font=8.0), FigureSize(width=180.0, font=8.0)
 
 
 def static_journey(explorer: Explorer) -> tuple[dict[str, Any], dict[str, str]]:
@@ -200,7 +200,7 @@ def _number_images(
             "low": low if drawing == "log" else min(0.0, low),
             "high": max(10.0, high) if drawing == "rank" else high or 1.0,
         }
-        part = Part(explorer.data["specs"][drawing], rows, title)
+        part = FigurePanel(explorer.data["specs"][drawing], rows, title)
         images[column] = compose([part], SMALL, values, legends={"hue": ""})
     return images
 
@@ -243,7 +243,7 @@ def _path_image(spec: Mapping[str, Any], paths: pd.DataFrame, token: Mapping[Any
         "x0": x - unit * width / 2, "x1": x + unit * width / 2, "y0": y - unit * height / 2, "y1": y + unit * height / 2
     }  # fmt: skip
     note = f"The thick path is “{token['token']}”."
-    return compose([Part({**spec, "height": height}, frame)], LARGE, ends, notes=[note])
+    return compose([FigurePanel({**spec, "height": height}, frame)], LARGE, ends, notes=[note])
 
 
 def _filtered(frame: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:

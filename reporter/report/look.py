@@ -12,7 +12,7 @@ from typing import Any
 
 from reporter.core.errors import UsageError
 from reporter.core.outputs import LIST, is_written, replacing
-from reporter.report.contents import Contents, Section
+from reporter.report.contents import Contents, MetricSection
 from reporter.store.rows import spec_of
 
 FOLDER = "look"
@@ -64,7 +64,7 @@ class ReportLook:
             compared=contents.compared if self.shows("compared") else None,
         )
 
-    def _chosen(self, sections: Sequence[Section]) -> list[Section]:
+    def _chosen(self, sections: Sequence[MetricSection]) -> list[MetricSection]:
         place = {name: number for number, name in reversed(list(enumerate(self.figures)))}
         ranked = []
         for section in sections:

@@ -42,7 +42,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Line:
+class StatisticRow:
     """A row of the table: a statistic.
 
     Args:
@@ -65,11 +65,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Table:
+class CorpusTable:
     """The rows of one corpus."""
 
     corpus: str
-    rows: tuple[Line, ...]
+    rows: tuple[StatisticRow, ...]
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,11 @@ class Overview:
     columns: tuple[Side, ...] = ()
     difference: str = ""
     models: tuple[Side, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[CorpusTable, ...] = ()
     quote: tuple[str, ...] = ()
 
     @property
-    def rows(self) -> tuple[Line, ...]:
+    def rows(self) -> tuple[StatisticRow, ...]:
         """The rows of the first corpus."""
         return self.tables[0].rows if self.tables else ()
 
@@ -130,7 +130,9 @@ def read_overview(read: Read, contents: Contents) -> Overview:
     }
     numbers = MainStatistics(read, contents, known)
     tables = tuple(
-        Table(corpus, rows) for corpus in contents.scene.corpora if (rows := tuple(_rows(numbers, charts, corpus)))
+        CorpusTable(corpus, rows)
+        for corpus in contents.scene.corpora
+        if (rows := tuple(_rows(numbers, charts, corpus)))
     )
     sides, sentences = numbers.sides, tuple(sentences_of(numbers)) if tables else ()
     return Overview(
@@ -151,7 +153,7 @@ def read_overview(read: Read, contents: Contents) -> Overview:
 # The table.
 
 
-def _rows(numbers: MainStatistics, charts: Mapping[str, Drawn], corpus: str) -> Iterator[Line]:
+def _rows(numbers: MainStatistics, charts: Mapping[str, Drawn], corpus: str) -> Iterator[StatisticRow]:
     lines = []
     for name, statistic in numbers.known.items():
         paths = _paths(numbers, name, corpus)
@@ -160,7 +162,7 @@ def _rows(numbers: MainStatistics, charts: Mapping[str, Drawn], corpus: str) -> 
             effect = max(numbers.effect(name, corpus, view) for view in numbers.views)
             note = "" if numbers.comparable(name) else "not comparable between roles"
             meaning = charts[name].chart.lead
-            lines.append(Line(name, capital(statistic.title), statistic.unit, meaning, note, effect, cells))
+            lines.append(StatisticRow(name, capital(statistic.title), statistic.unit, meaning, note, effect, cells))
     yield from sorted(lines, key=lambda line: (bool(line.note), -line.effect))
 
 

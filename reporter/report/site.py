@@ -16,7 +16,7 @@ from jinja2 import Environment, TemplateError
 from reporter.charts.chart import Drawn
 from reporter.charts.drawing import first_choice, page_data
 from reporter.charts.layout import ATTENTION, PATH, panels_of
-from reporter.charts.picture import Figure, Size, figure_svg, preview_png
+from reporter.charts.picture import Figure, FigureSize, figure_svg, preview_png
 from reporter.charts.styles import DECODER, ENCODER, RAMP
 from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
 from reporter.core.numbers import counted, is_null
@@ -209,7 +209,7 @@ def sparkline(contents: Contents) -> dict[str, Any] | None:
     return None
 
 
-IMAGES, IMAGE_SIZE = "figures", Size(width=180.0, font=8.0)
+IMAGES, IMAGE_SIZE = "figures", FigureSize(width=180.0, font=8.0)
 
 
 def with_images(contents: Contents, folder: Path, address: str = "") -> Contents:

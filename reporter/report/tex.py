@@ -135,7 +135,7 @@ def _prose(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A table of a paper.
 
     Args:
@@ -157,7 +157,7 @@ class Table:
         return f"{as_plain(self.caption)}\n\n{write(Result(tuple(self.columns), rows, len(rows)), 'markdown')}"
 
 
-def table(shown: Table, width: float) -> str:
+def table(shown: PaperTable, width: float) -> str:
     """Return a table environment as wide as the line; cells break into lines."""
     total = sum(shown.columns.values())
     columns = "".join(
@@ -204,14 +204,14 @@ SHORT = 15
 """Three intervals with fewer letters stand beside each other in a column of a paper, below their numbers."""
 
 
-def tables_of(contents: Contents, width: float) -> dict[str, list[Table]]:
+def tables_of(contents: Contents, width: float) -> dict[str, list[PaperTable]]:
     """Return the tables of a study by the names of their files; none is empty."""
     tables = [made(contents) for made in (_models, _corpora, _claims, _findings)]
     shown = {table.name: [table] for table in tables if table.rows}
     return shown | _compared(contents, width)
 
 
-def _models(contents: Contents) -> Table:
+def _models(contents: Contents) -> PaperTable:
     rows = [
         [
             model.name,
@@ -223,10 +223,10 @@ def _models(contents: Contents) -> Table:
         if model.last["status"] == "done"
     ]
     columns = {"Model": 2.2, "Role": 1.4, "Family": 1.4, "Blocks": 1.2, "Width": 1.2, "Parameters": 2.0}
-    return Table("models", "Models.", columns, rows)
+    return PaperTable("models", "Models.", columns, rows)
 
 
-def _corpora(contents: Contents) -> Table:
+def _corpora(contents: Contents) -> PaperTable:
     passes = read_passes(contents)
     rows = []
     for row in contents.corpora:
@@ -234,10 +234,10 @@ def _corpora(contents: Contents) -> Table:
             numbers = zip(*((reading.texts, reading.tokens, reading.cut) for reading in readings), strict=True)
             rows.append([str(row["corpus"]), *map(span, numbers)])
     caption = "Corpora as the models read them: texts, tokens of a pass, and texts that were cut at the token limit."
-    return Table("corpora", caption, {"Corpus": 2.0, "Texts": 1.0, "Tokens": 1.8, "Texts cut": 1.0}, rows)
+    return PaperTable("corpora", caption, {"Corpus": 2.0, "Texts": 1.0, "Tokens": 1.8, "Texts cut": 1.0}, rows)
 
 
-def _claims(contents: Contents) -> Table:
+def _claims(contents: Contents) -> PaperTable:
     rows = [
         [
             str(row["says"]),
@@ -249,23 +249,23 @@ def _claims(contents: Contents) -> Table:
         if is_null(row["baseline"])
     ]
     caption = "Claims with their 95 % intervals. Verdicts and p-values are corrected for the number of claims (Holm)."
-    return Table("claims", caption, {"Claim": 3.4, "Tokens": 1.7, "Verdict": 2.3, "Value": 3.2}, rows)
+    return PaperTable("claims", caption, {"Claim": 3.4, "Tokens": 1.7, "Verdict": 2.3, "Value": 3.2}, rows)
 
 
-def _findings(contents: Contents) -> Table:
+def _findings(contents: Contents) -> PaperTable:
     rows = [[str(row["says"]), _estimate(row), _p_latex(row["p_adjusted"])] for row in rows_of(contents.findings.frame)]
     caption = "Exploratory findings: each effect with its 95 % interval, and p corrected for all tests."
-    return Table("findings", caption, {"Finding": 5.0, "Effect": 2.5, "p": 1.6}, rows)
+    return PaperTable("findings", caption, {"Finding": 5.0, "Effect": 2.5, "p": 1.6}, rows)
 
 
-def _compared(contents: Contents, width: float) -> dict[str, list[Table]]:
+def _compared(contents: Contents, width: float) -> dict[str, list[PaperTable]]:
     """Models against statistics, for each corpus and token set; role means first, where there are some of both roles.
 
     The longer side goes down the page. The first table is ``compared``, and the others say what they are.
     """
     if contents.compared is None:
         return {}
-    tables: dict[str, list[Table]] = {}
+    tables: dict[str, list[PaperTable]] = {}
     names = [capitalised(drawn.chart.title) for drawn in contents.compared.charts]
     for comparison in contents.compared.tables:
         roles = [line | {"name": line["name"].partition(",")[0]} for line in comparison["roles"]]
@@ -279,7 +279,7 @@ def _compared(contents: Contents, width: float) -> dict[str, list[Table]]:
                 )
                 cells = [[_estimate(cell["numbers"][place]) for cell in line["cells"]] for line in lines]
                 measured = [any(cell != "–" for cell in of_models) for of_models in zip(*cells, strict=True)]
-                grid = Table(
+                grid = PaperTable(
                     "compared" if not tables else name, caption, {}, [list(compress(row, measured)) for row in cells]
                 )
                 shown = list(compress(names, measured))
@@ -287,7 +287,7 @@ def _compared(contents: Contents, width: float) -> dict[str, list[Table]]:
     return tables
 
 
-def profile_tables(figure: Figure, width: float) -> list[Table]:
+def profile_tables(figure: Figure, width: float) -> list[PaperTable]:
     """Return the numbers of a profile by layer and model, in the words of a paper; a table for each panel.
 
     There is none of other kinds of figures, and of more models than a paper has room for.
@@ -307,7 +307,7 @@ def profile_tables(figure: Figure, width: float) -> list[Table]:
             cells.setdefault(layer, {})[str(row["model"])] = _estimate(row)
         if cells and len(models) <= MOST_MODELS:
             caption = f"{figure.quantity} with 95 % intervals{f', on {panel.label}' if panel.label else ''}. {said}"
-            grid = Table(
+            grid = PaperTable(
                 "-".join(filter(None, (name, panel.value))),
                 caption.strip(),
                 {},
@@ -318,8 +318,8 @@ def profile_tables(figure: Figure, width: float) -> list[Table]:
 
 
 def _split(
-    grid: Table, subjects: Sequence[str], models: Sequence[str], width: float, what: str = "Statistic"
-) -> list[Table]:
+    grid: PaperTable, subjects: Sequence[str], models: Sequence[str], width: float, what: str = "Statistic"
+) -> list[PaperTable]:
     """Return the parts of a table that fit the width, the longer side down the page; ``grid`` has a row a model."""
     is_tall = len(models) > len(subjects)
     down, across = (models, subjects) if is_tall else (subjects, models)
@@ -333,7 +333,7 @@ def _split(
         columns = {"Model" if is_tall else what: NAMES, **dict.fromkeys(across[part], 1.0)}
         label = grid.name if not start else f"{grid.name}-{start // step + 1}"
         parts.append(
-            Table(label, grid.caption, columns, [[name, *row[part]] for name, row in zip(down, rows, strict=True)])
+            PaperTable(label, grid.caption, columns, [[name, *row[part]] for name, row in zip(down, rows, strict=True)])
         )
     return parts
 

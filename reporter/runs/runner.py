@@ -79,7 +79,7 @@ Strict = Literal["refuted", "inconclusive"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """The result of a run.
 
     Args:
@@ -123,7 +123,7 @@ def run_studies(
     engine: str | None = None,
     address: str | None = None,
     progress: Progress | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Run studies one after the other and write their report.
 
     Args:
@@ -176,7 +176,7 @@ def run_studies(
             progress.note(f"total time {progress.clock.line()}")
         written = tuple(dict.fromkeys(pages))
         refuted, untested, undecided = (words.count(word) for word in ("refuted", "failed", "inconclusive"))
-        return Outcome(computed, cached, failed, written, refuted, untested, strict, undecided)
+        return RunOutcome(computed, cached, failed, written, refuted, untested, strict, undecided)
 
 
 def _require_inputs(plans: Sequence[Plan]) -> None:

@@ -163,7 +163,7 @@ class _Weights(Part):
         return self
 
 
-class _Related(Part):
+class _Relations(Part):
     """The relations of a model to other models of the study, and its scores on benchmarks."""
 
     base: Name | None = Field(
@@ -190,7 +190,7 @@ class _Reading(Part):
     )
 
 
-class HubModel(_Weights, _Related, _Reading):
+class HubModel(_Weights, _Relations, _Reading):
     """A model from a hub."""
 
     hub: Annotated[Text, AfterValidator(_hub_id)] = Field(description="Hub id: 'owner/name' or 'name'.")
@@ -215,7 +215,7 @@ class HubModel(_Weights, _Related, _Reading):
         return self
 
 
-class PathModel(_Weights, _Related, _Reading):
+class PathModel(_Weights, _Relations, _Reading):
     """A model in a folder, in the format of ``save_pretrained``, or in one GGUF file."""
 
     path: Annotated[Path, AsPath] = Field(
@@ -238,7 +238,7 @@ class PathModel(_Weights, _Related, _Reading):
         return self
 
 
-class RecipeModel(_Related, _Reading):
+class RecipeModel(_Relations, _Reading):
     """A model that the run trains before it measures it."""
 
     def differs_in_seed(self, other: Any) -> bool:
@@ -265,7 +265,7 @@ def _read_states(value: Any) -> Any:
     return value
 
 
-class StatesModel(_Related):
+class StatesModel(_Relations):
     """A model that ran elsewhere, given by its hidden states; ``reporter.save_states`` writes such files."""
 
     states: Annotated[dict[Name, Annotated[Path, AsPath]], BeforeValidator(_read_states)] = Field(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.core.errors import no_results, no_study
 from reporter.store.rows import CellKey, CellName, CellRecord, as_frame, clean_row, key_of, numbers_of, part_in_sql
-from reporter.store.schema import Cell, find_table, number_tables
+from reporter.store.schema import CellRow, find_table, number_tables
 from reporter.store.shape import DatabaseFile
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Store:
                 None.
             more: rows of the other tables of numbers, by table.
         """
-        row = clean_row(Cell.table, cell)
+        row = clean_row(CellRow.table, cell)
         key = key_of(row)
         if row.get("status") not in {"done", "failed"}:
             raise ValueError(f"cell {tuple(key)} has status {row.get('status')!r}; expected 'done' or 'failed'")
@@ -96,7 +96,7 @@ class Store:
             self._cells, self._since = {}, time.monotonic()
 
     def _write(self, cells: Mapping[CellKey, tuple[dict[str, Any], Numbers]]) -> None:
-        rows: dict[str, list[dict[str, Any]]] = {Cell.table.name: [row for row, _ in cells.values()]}
+        rows: dict[str, list[dict[str, Any]]] = {CellRow.table.name: [row for row, _ in cells.values()]}
         for _, numbers in cells.values():
             for name, of_cell in numbers.items():
                 rows.setdefault(name, []).extend(of_cell)
@@ -217,7 +217,7 @@ class Store:
         Returns:
             For each whether it was copied; False where the source has gone meanwhile.
         """
-        rows = [clean_row(Cell.table, to) for _, to in copies]
+        rows = [clean_row(CellRow.table, to) for _, to in copies]
         moves = [(CellKey(*source), key_of(row)) for (source, _), row in zip(copies, rows, strict=True)]
         for source, key in moves:
             if key == source:
@@ -332,7 +332,7 @@ def _delete_cells(connection: duckdb.DuckDBPyConnection, keys: Iterable[CellKey]
         return
     columns = [list(values) for values in zip(*stored, strict=True)]
     given = ", ".join("unnest(?)" for _ in columns)
-    for table in (Cell.table, *number_tables().values()):
+    for table in (CellRow.table, *number_tables().values()):
         parts = ", ".join(part_in_sql(table, part) for part in CellKey._fields)
         connection.execute(f"DELETE FROM {table.name} WHERE ({parts}) IN (SELECT {given})", columns)
 

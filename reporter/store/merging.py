@@ -18,7 +18,7 @@ from reporter.core.errors import ReporterError, UsageError
 from reporter.core.files import stored_json
 from reporter.core.table import Column, Table
 from reporter.store.rows import CellKey, cell_in_sql, part_in_sql
-from reporter.store.schema import Cell, Corpus, CorpusText, Model, Study, number_tables, tables
+from reporter.store.schema import CellRow, CorpusRow, CorpusText, Model, StudyRow, number_tables, tables
 from reporter.store.shape import attach, attached, create_file, require_version, table_columns
 
 if TYPE_CHECKING:
@@ -166,11 +166,11 @@ class _Merging:
 
     def read(self) -> Merged:
         """Choose the source of each cell, model and corpus, and find the contradictions."""
-        self._gather(Cell.table, "fingerprint, inputs, status, finished")
+        self._gather(CellRow.table, "fingerprint, inputs, status, finished")
         self._gather(Model.table, "fingerprint AS identity, status")
-        self._gather(Corpus.table, "content_hash AS identity, status")
-        self._gather(Study.table, "sha256(spec) AS identity, finished, first_number")
-        conflicts = [*self._different_items(Model.table, "weights"), *self._different_items(Corpus.table, "texts")]
+        self._gather(CorpusRow.table, "content_hash AS identity, status")
+        self._gather(StudyRow.table, "sha256(spec) AS identity, finished, first_number")
+        conflicts = [*self._different_items(Model.table, "weights"), *self._different_items(CorpusRow.table, "texts")]
         conflicts += self._different_cells()
         self._choose()
         for table in number_tables().values():
@@ -197,9 +197,9 @@ class _Merging:
                     continue
                 columns = [column.name for column in table.columns if column.name in columns_of[name]]
                 values = {column: f'"{column}"' for column in columns}
-                if table is Cell.table:
+                if table is CellRow.table:
                     values["folder"] = f"concat_ws('/', {quoted(self._names[i])}, folder)"
-                elif table is Study.table:
+                elif table is StudyRow.table:
                     values["looked_at"] = f"CASE WHEN {alone} THEN looked_at END"
                     values["first_number"] = "(SELECT min(first_number) FROM all_studies WHERE study = rows.study)"
                 into = ", ".join(f'"{column}"' for column in values)
@@ -222,13 +222,13 @@ class _Merging:
         differs = f"count(DISTINCT fingerprint) FILTER (status = 'done') OVER (PARTITION BY {_CELL}) > 1"
         done = "coalesce(status = 'done', false) DESC, source"
         for table, order in (
-            (Cell.table, "status = 'done' DESC, (differs AND preferred) DESC, finished DESC NULLS LAST, source"),
+            (CellRow.table, "status = 'done' DESC, (differs AND preferred) DESC, finished DESC NULLS LAST, source"),
             (Model.table, done),
-            (Corpus.table, done),
-            (Study.table, "finished DESC NULLS LAST, identity DESC, source"),
+            (CorpusRow.table, done),
+            (StudyRow.table, "finished DESC NULLS LAST, identity DESC, source"),
         ):
             key = ", ".join(table.key)
-            flags = f", {differs} AS differs, {first} AS preferred" if table is Cell.table else ""
+            flags = f", {differs} AS differs, {first} AS preferred" if table is CellRow.table else ""
             self._connection.execute(
                 f"CREATE TEMP TABLE chosen_{table.name} AS SELECT *, count(*) OVER (PARTITION BY {key}) AS known "
                 f"FROM (SELECT *{flags} FROM all_{table.name}) "
@@ -364,13 +364,13 @@ class _Merging:
 
 def _chosen(table: Table, source: int) -> str:
     """Return the SQL condition for the rows of a table that are taken from a source."""
-    for kept in (Model.table, Corpus.table, Study.table):
+    for kept in (Model.table, CorpusRow.table, StudyRow.table):
         if table is kept:
             key = ", ".join(table.key)
             return f"({key}) IN (SELECT ({key}) FROM chosen_{table.name} WHERE source = {source})"
     if table is CorpusText.table:
         return f"(study, corpus) IN (SELECT (study, corpus) FROM chosen_corpora WHERE source = {source})"
-    if table is Cell.table or table.name in number_tables():
+    if table is CellRow.table or table.name in number_tables():
         return f"({cell_in_sql(table)}) IN (SELECT ({_CELL}) FROM chosen_cells WHERE source = {source})"
     return f"study IN (SELECT study FROM all_studies GROUP BY study HAVING count(*) = 1 AND max(source) = {source})"
 

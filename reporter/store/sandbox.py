@@ -113,10 +113,10 @@ def _answers(path: Path, sql: str, form: str, limit_seconds: float, to: str = ""
 
 
 _one_at_a_time = RLock()
-_workers: dict[int, _Worker] = {}  # by the process that started it: a fork has its own
+_workers: dict[int, _QueryProcess] = {}  # by the process that started it: a fork has its own
 
 
-class _Worker:
+class _QueryProcess:
     """The process that runs queries, and the pipe to it."""
 
     def __init__(self) -> None:
@@ -173,10 +173,10 @@ class _Worker:
         self.process.wait()
 
 
-def _worker() -> _Worker:
+def _worker() -> _QueryProcess:
     worker = _workers.get(os.getpid())
     if worker is None or not worker.is_alive:
-        worker = _workers[os.getpid()] = _Worker()
+        worker = _workers[os.getpid()] = _QueryProcess()
     return worker
 
 

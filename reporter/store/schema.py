@@ -196,7 +196,7 @@ class Verdict(OfStudy, table="claims"):
     by_model: tuple[ModelVerdict, ...] = aside(default=())
 
 
-class Found(OfStudy, table="findings"):
+class Finding(OfStudy, table="findings"):
     """Exploratory findings: numbers of a study that stand out although no claim named them.
 
     Every main statistic is asked the same few questions; p is corrected for all of them, not only for what is
@@ -323,7 +323,7 @@ class Model(OfModel, table="models"):
     error: str | None = column("why it failed")
 
 
-class Corpus(OfStudy, table="corpora"):
+class CorpusRow(OfStudy, table="corpora"):
     """One corpus: where its texts came from and what was kept."""
 
     corpus = CORPUS
@@ -361,7 +361,7 @@ class CorpusText(OfStudy, table="corpus_texts"):
     label: str | None = column("label of the text; NULL without a label")
 
 
-class Cell(OfStudy, table="cells"):
+class CellRow(OfStudy, table="cells"):
     """One unit of work: a metric of a checkpoint on a corpus. A comparison names both sides: 'bert | gpt2'."""
 
     model = OfModel.model
@@ -412,7 +412,7 @@ class Cell(OfStudy, table="cells"):
     folder: str | None = column("results folder that it was merged from; NULL if it was measured in this folder")
 
 
-class Study(OfStudy, table="studies"):
+class StudyRow(OfStudy, table="studies"):
     """One study: its text and its last run."""
 
     title: str = column("title")

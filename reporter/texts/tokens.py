@@ -576,7 +576,7 @@ MOST_RANGES = 64  # of a corpus, each longer in a larger one: so much is on disk
 
 
 @dataclass(frozen=True)
-class Range:
+class ShardRange:
     """Consecutive shards of a corpus.
 
     Args:
@@ -598,8 +598,8 @@ class Range:
         return self.shards[-1].stop
 
 
-def ranges(shards: Sequence[Shard]) -> list[Range]:
+def ranges(shards: Sequence[Shard]) -> list[ShardRange]:
     """Cut the shards of a corpus into ranges, at most ``MOST_RANGES`` of them."""
     size = max(RANGE_SHARDS, -(-len(shards) // MOST_RANGES))
     starts = range(0, len(shards), size)
-    return [Range(index, tuple(shards[start : start + size])) for index, start in enumerate(starts)]
+    return [ShardRange(index, tuple(shards[start : start + size])) for index, start in enumerate(starts)]

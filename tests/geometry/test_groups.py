@@ -11,7 +11,7 @@ from sklearn.metrics import silhouette_samples
 from reporter.app.verify.by_token import _entropies, _explained, mean_cosine
 from reporter.geometry import clouds, pairs, similarity
 from reporter.geometry.entropy import entropies_of
-from reporter.geometry.pairs import Rows, Top, Workspace, tiles
+from reporter.geometry.pairs import TableRows, Top, Workspace, tiles
 from reporter.geometry.ratios import batches_of, local_dimensions
 
 RNG = np.random.default_rng
@@ -102,7 +102,7 @@ def test_the_best_pairs_of_all_tiles(measure, largest, absolute, within, monkeyp
     monkeypatch.setattr(pairs, "TILE", 16)
     x, y = (RNG(seed).standard_normal((n, 6)).astype("f4") for seed, n in ((0, 70), (1, 70 if within else 33)))
     y, limits, k, done = x if within else y, (60, 60 if within else 30), 20, []
-    rows, columns = Rows(torch.from_numpy(x)), Rows(torch.from_numpy(y))
+    rows, columns = TableRows(torch.from_numpy(x)), TableRows(torch.from_numpy(y))
     top = Top(measure, largest, k, *limits, absolute)
     for tile in tiles(rows, None if within else columns, progress=lambda *of: done.append(of)):
         top.take(tile)
@@ -118,7 +118,7 @@ def test_the_best_pairs_of_all_tiles(measure, largest, absolute, within, monkeyp
 
 
 def test_pairs_that_float32_may_have_left_out_are_not_certain():
-    rows = Rows(torch.cat([torch.ones(200, 4), 2 * torch.ones(1, 4)]))
+    rows = TableRows(torch.cat([torch.ones(200, 4), 2 * torch.ones(1, 4)]))
     top = Top("cosine", True, 3, 201, 201)
     for tile in tiles(rows):
         top.take(tile)

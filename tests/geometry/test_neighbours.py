@@ -8,7 +8,7 @@ from oracles.dimension import neighbour_distances
 
 from reporter.geometry import neighbours
 from reporter.geometry.neighbours import BOTH, against, compare, nearest, nearest_within
-from reporter.geometry.pairs import UNIT32, Rows, roundings, smallest
+from reporter.geometry.pairs import UNIT32, TableRows, roundings, smallest
 
 RNG = np.random.default_rng
 
@@ -85,10 +85,10 @@ def test_rows_are_chosen_moved_and_measured(kind):
     table = torch.randn(50, 7, generator=torch.Generator().manual_seed(0)).to(kind)
     shift, x, order = torch.arange(7.0), table.double().numpy(), np.array([4, 40, 4, 0])
     for rows, expected in (
-        (Rows(table), x),
-        (Rows(table, order, np.linalg.norm(x, axis=1)[order]), x[order]),
-        (Rows(table, order, shift=shift), x[order] + np.arange(7)),
-        (Rows(table, np.arange(50)[::-1].copy()).pick(np.array([1, 5])), x[[48, 44]]),
+        (TableRows(table), x),
+        (TableRows(table, order, np.linalg.norm(x, axis=1)[order]), x[order]),
+        (TableRows(table, order, shift=shift), x[order] + np.arange(7)),
+        (TableRows(table, np.arange(50)[::-1].copy()).pick(np.array([1, 5])), x[[48, 44]]),
     ):
         assert len(rows) == len(expected)
         np.testing.assert_allclose(rows.wide(torch.arange(len(rows))[:, None])[:, 0], expected, rtol=1e-15)
@@ -97,7 +97,7 @@ def test_rows_are_chosen_moved_and_measured(kind):
         assert block.dtype == norms.dtype == torch.float32
         np.testing.assert_allclose(block, expected[1:3], rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(norms, np.linalg.norm(expected, axis=1)[1:3], rtol=1e-6)
-    np.testing.assert_array_equal(Rows(table, order).ids(np.array([1, 3])), [40, 0])
+    np.testing.assert_array_equal(TableRows(table, order).ids(np.array([1, 3])), [40, 0])
 
 
 @pytest.mark.parametrize("d", [1, 3, 40, 768, 5000])
@@ -128,7 +128,7 @@ def made_up(states=40, vocabulary=700, width=24, mean=0.0, size=1.0, seed=0):
 
 
 def assert_found(x, own, table, nearest=20, shift=0):
-    found = compare(x, own, Rows(table, shift=shift if torch.is_tensor(shift) else None), nearest=nearest)
+    found = compare(x, own, TableRows(table, shift=shift if torch.is_tensor(shift) else None), nearest=nearest)
     expected = brute_force(x.double().numpy(), (table.double() + shift).numpy(), own, nearest)
     np.testing.assert_allclose(found.cosine, expected["cosine"], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.distance, expected["distance"], rtol=1e-9)
@@ -163,12 +163,15 @@ def test_vectors_that_float32_cannot_tell_apart():
 
 def test_equal_vectors_are_not_nearer_and_come_in_the_order_of_their_ids():
     x, own, table = made_up()
-    found, plain = compare(x, own, Rows(table.repeat(3, 1)), nearest=9), compare(x, own, Rows(table), nearest=3)
+    found, plain = (
+        compare(x, own, TableRows(table.repeat(3, 1)), nearest=9),
+        compare(x, own, TableRows(table), nearest=3),
+    )
     for measure in BOTH:
         np.testing.assert_array_equal(found.ranks[measure], 3 * plain.ranks[measure])
         thrice = plain.nearest[measure][:, :, None] + np.arange(3) * len(table)
         np.testing.assert_array_equal(found.nearest[measure], thrice.reshape(len(x), 9))
-    scaled = compare(x, own, Rows(torch.cat([table, 2 * table])))  # the same direction is no nearer by cosine
+    scaled = compare(x, own, TableRows(torch.cat([table, 2 * table])))  # the same direction is no nearer by cosine
     np.testing.assert_array_equal(scaled.ranks["cosine"], 2 * plain.ranks["cosine"])
 
 
@@ -186,7 +189,7 @@ def test_zeros_have_no_cosine():
     x[0] = 0
     own[0], own[1] = 5, 3
     table[3:28] = 0
-    found = compare(x, own, Rows(table), nearest=10)
+    found = compare(x, own, TableRows(table), nearest=10)
     assert np.isnan(found.cosine[:2]).all() and (found.ranks["cosine"][:2] == -1).all()
     none, near = found.nearest["cosine"][:2]
     assert (none == -1).all() and sorted(near[:5]) == [0, 1, 2, 28, 29] and (near[5:] == -1).all()
@@ -196,11 +199,11 @@ def test_zeros_have_no_cosine():
 
 def test_fewer_vectors_than_neighbours_no_state_and_one_measure_without_neighbours():
     x, own, table = made_up(vocabulary=5)
-    assert compare(x, own, Rows(table), nearest=100).nearest["cosine"].shape == (40, 5)
-    none = compare(x[:0], own[:0], Rows(table), nearest=3)
+    assert compare(x, own, TableRows(table), nearest=100).nearest["cosine"].shape == (40, 5)
+    none = compare(x[:0], own[:0], TableRows(table), nearest=3)
     assert none.ranks["distance"].shape == (0,) and none.nearest["distance"].shape == (0, 3)
-    found = compare(x, own, Rows(table), ("cosine",))
+    found = compare(x, own, TableRows(table), ("cosine",))
     assert set(found.ranks) == {"cosine"} and not found.nearest
-    cosines, distances = against(x, own[:, None], Rows(table))
+    cosines, distances = against(x, own[:, None], TableRows(table))
     np.testing.assert_array_equal(found.cosine, cosines[:, 0])
     np.testing.assert_allclose(distances[:, 0], (x - table[own]).norm(dim=1), rtol=1e-5)

@@ -19,7 +19,7 @@ from oracles.fake_model import SMALL, FakeModel, FakeTexts, made_up_texts
 
 import reporter
 from reporter.app.verify import by_cloud, by_map, by_model, by_token
-from reporter.app.verify.reading import Place
+from reporter.app.verify.reading import StatePlace
 from reporter.app.verify.reading import key as hashed
 from reporter.forward.observed import KINDS
 from reporter.metrics._coverage import texts_needed
@@ -170,7 +170,7 @@ def test_a_number_says_how_many_observations_it_rests_on(name, measured):
             expected, tokens = observations(name, view, of), int(of.reading.masks[view].sum())
             for (statistic, site, layer, _), row in numbers(rows).items():
                 n = expected.get(statistic, expected.get("", tokens))
-                n = n(Place(site, layer)) if callable(n) else n
+                n = n(StatePlace(site, layer)) if callable(n) else n
                 assert statistic.endswith("_floor") or row.n == n, (variant, view, row)
 
 

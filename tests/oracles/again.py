@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from oracles.fake_model import FIRST_WORD, FakeHead
 
-from reporter.app.verify.reading import Kinds, Place, Reading, Rule, Tokenised, kinds_of_text
+from reporter.app.verify.reading import CorpusReading, Kinds, Rule, StatePlace, Tokenised, kinds_of_text
 from reporter.app.verify.verification import PATHS
 
 
-class _InMemory(Reading):
+class _InMemory(CorpusReading):
     def at(self, place):
         return self.states[place]
 
@@ -20,9 +20,9 @@ def _reading(parts, path, kinds, final=None, **attributes):
     usual = {"causal": True, "views": ("all",), "positions_added": True}
     constants = {"seed": 0, "corpus": len(parts), "shuffled": False, "rule": Rule(), "sites": ()}
     reading = _InMemory(Path(), texts=parts, **(constants | usual | attributes))
-    reading.states = {Place("block" if layer else "embedding", layer): x for layer, x in enumerate(path)}
+    reading.states = {StatePlace("block" if layer else "embedding", layer): x for layer, x in enumerate(path)}
     if final is not None:
-        reading.states[Place("final", len(path) - 1)] = final
+        reading.states[StatePlace("final", len(path) - 1)] = final
     reading.widths.update({place: x.shape[1] for place, x in reading.states.items()})
     reading._kinds += kinds
     return reading

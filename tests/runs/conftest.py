@@ -11,7 +11,7 @@ import pytest
 
 from reporter import save_states
 from reporter.core.progress import Progress
-from reporter.runs.runner import Outcome, run_studies
+from reporter.runs.runner import RunOutcome, run_studies
 from reporter.runs.studies import offer
 from reporter.spec import StudyFile, load_study
 from reporter.store import Store
@@ -63,7 +63,7 @@ def study(tmp_path: Path) -> Callable[..., StudyFile]:
     return write
 
 
-def run_quietly(path: Path, out: Path, **options: Any) -> Outcome:
+def run_quietly(path: Path, out: Path, **options: Any) -> RunOutcome:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reporter.runs.runner._report", lambda *_: ())
         return run_studies([load_study(path, offer())], out, progress=Progress(io.StringIO()), **options)
@@ -134,10 +134,10 @@ def measure_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def run(out: Path) -> Callable[..., tuple[Outcome, str]]:
+def run(out: Path) -> Callable[..., tuple[RunOutcome, str]]:
     """Return a function that runs studies and returns the outcome and the lines that were printed."""
 
-    def run_there(*files: StudyFile, **options: Any) -> tuple[Outcome, str]:
+    def run_there(*files: StudyFile, **options: Any) -> tuple[RunOutcome, str]:
         log = io.StringIO()
         outcome = run_studies(list(files), out, progress=Progress(log), **options)
         return outcome, log.getvalue()

@@ -8,7 +8,7 @@ from runs.conftest import DEC, INLINE, select
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
-from reporter.runs.runner import Outcome
+from reporter.runs.runner import RunOutcome
 
 CLAIMS = """claims:
   ends-at-one: {says: It ends., value: {metric: convergence.similarity, model: enc, corpus: nested, layer: 2},
@@ -91,7 +91,7 @@ def test_exit_codes():
         (0, 0, 0, 2, "inconclusive", 3),
         (0, 0, 1, 0, "inconclusive", 1),
     ):
-        assert Outcome(1, 0, failed, (), refuted, untested, strict, undecided).exit_code == code, (failed, refuted)
+        assert RunOutcome(1, 0, failed, (), refuted, untested, strict, undecided).exit_code == code, (failed, refuted)
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from reporter.app.diff.causes import Change, provenance_changes, spec_changes
+from reporter.app.diff.causes import Cause, provenance_changes, spec_changes
 from reporter.app.diff.numbers import number_changes, size_notes, verdict_changes
-from reporter.app.diff.sides import Side, block_counts, find_sides, side_by_side
+from reporter.app.diff.sides import DiffSide, block_counts, find_sides, side_by_side
 from reporter.store.formats import Result
 from reporter.store.shape import apart
 
@@ -22,10 +22,10 @@ class Comparison:
     different depth, whose numbers are compared at equal relative depth. ``notes`` are cautions.
     """
 
-    a: Side
-    b: Side
-    spec: list[Change]
-    provenance: list[Change]
+    a: DiffSide
+    b: DiffSide
+    spec: list[Cause]
+    provenance: list[Cause]
     summary: Result
     numbers: Result
     profiles: Result

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Change:
+class Cause:
     """A difference: its path in the study file or its name in the provenance, and both values (None: nothing)."""
 
     where: str
@@ -30,7 +30,7 @@ class Change:
     b: Any
 
 
-def spec_changes(a: str | None, b: str | None) -> list[Change]:
+def spec_changes(a: str | None, b: str | None) -> list[Cause]:
     """Return one change for each key that differs, or a single one if a text cannot be read."""
     if a == b:
         return []
@@ -41,11 +41,11 @@ def spec_changes(a: str | None, b: str | None) -> list[Change]:
             "a study" if text and good else "not readable" if text else "nothing"
             for good, text in zip(readable, (a, b), strict=True)
         ]
-        return [Change("(the whole study file)", *states)]
+        return [Cause("(the whole study file)", *states)]
     return list(_compare(documents[0].data, documents[1].data, ()))
 
 
-def _compare(a: Any, b: Any, path: Location) -> Iterator[Change]:
+def _compare(a: Any, b: Any, path: Location) -> Iterator[Cause]:
     if len(path) == 2 and path[0] == "models":
         a, b = ({"hub": side} if isinstance(side, str) else side for side in (a, b))
     if isinstance(a, list) and isinstance(b, list):
@@ -55,16 +55,16 @@ def _compare(a: Any, b: Any, path: Location) -> Iterator[Change]:
             return
         shared = [[name for name in names_a if name in names_b], [name for name in names_b if name in names_a]]
         if shared[0] != shared[1]:
-            yield Change(f"{show_location(path)} (order)", *shared)
+            yield Cause(f"{show_location(path)} (order)", *shared)
         a, b = names_a, names_b
     if isinstance(a, dict) and isinstance(b, dict):
         for key in dict.fromkeys([*a, *b]):
             yield from _compare(a.get(key), b.get(key), (*path, key))
     elif _canonical(a) != _canonical(b):
-        yield Change(show_location(path), *("listed" if side == {} else side for side in (a, b)))
+        yield Cause(show_location(path), *("listed" if side == {} else side for side in (a, b)))
 
 
-def _compare_items(a: list[Any], b: list[Any], path: Location) -> Iterator[Change]:
+def _compare_items(a: list[Any], b: list[Any], path: Location) -> Iterator[Cause]:
     """Align two lists; an inserted or removed item does not change those behind it."""
     texts = [[_canonical(item) for item in side] for side in (a, b)]
     for _, start, stop, other, end in SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes():
@@ -138,14 +138,14 @@ _RECORDED = (
 )
 
 
-def provenance_changes(connection: duckdb.DuckDBPyConnection) -> list[Change]:
+def provenance_changes(connection: duckdb.DuckDBPyConnection) -> list[Cause]:
     """Return changes of versions, models, corpora, inputs and metrics.
 
     A change at several checkpoints of a model, or in several cells of a metric, is listed once, with its first values.
     """
     rows = [connection.execute(f"SELECT versions FROM {side}_studies").fetchone() for side in "ab"]
     versions = [_mapping(row[0] if row else None) for row in rows]
-    changes = [Change(f"version of {name}", a, b) for name, a, b in _differences(*versions)]
+    changes = [Cause(f"version of {name}", a, b) for name, a, b in _differences(*versions)]
     for recorded in _RECORDED:
         groups: dict[tuple[str, str], list[tuple[str, Any, Any]]] = {}
         for subject, place, column, a, b in _differing(connection, recorded):
@@ -154,7 +154,7 @@ def provenance_changes(connection: duckdb.DuckDBPyConnection) -> list[Change]:
             place, a, b = places[0]
             name = " ".join(filter(None, (recorded.noun, subject, place and f"({place})", column)))
             more = f", and {len(places) - 1} more {recorded.plural}" if len(places) > 1 else ""
-            changes.append(Change(name + more, a, b))
+            changes.append(Cause(name + more, a, b))
     return changes
 
 

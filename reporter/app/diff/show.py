@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from reporter.app.diff import Comparison
-from reporter.app.diff.causes import Change
+from reporter.app.diff.causes import Cause
 from reporter.core.numbers import counted, short, signed
 from reporter.core.places import place
 from reporter.judge.numbers import with_analyses
@@ -133,7 +133,7 @@ def _extent(row: Mapping[str, Any], statistic: Statistic | None, blocks: tuple[i
     return f"at {row['changed']} of {row['compared']} {kind}{site}", f"{delta} ({where}: {ends})"
 
 
-def _values(change: Change) -> list[str]:
+def _values(change: Cause) -> list[str]:
     """Return both values of a change; long ones begin shortly before they differ."""
     texts = [
         "–" if value is None else value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)

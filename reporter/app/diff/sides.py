@@ -35,7 +35,7 @@ _AT_DEPTHS = ("models", "layer_metrics", "text_parts")
 
 
 @dataclass(frozen=True)
-class Side:
+class DiffSide:
     """One side of a comparison."""
 
     database: Path
@@ -47,7 +47,7 @@ class Side:
         return one_line(":".join(filter(None, (str(folder), self.study, self.model))))
 
 
-def find_sides(a: str, b: str, out: Path) -> tuple[Side, Side]:
+def find_sides(a: str, b: str, out: Path) -> tuple[DiffSide, DiffSide]:
     """Understand what was asked for.
 
     Raises:
@@ -75,7 +75,7 @@ def find_sides(a: str, b: str, out: Path) -> tuple[Side, Side]:
         if study not in ids:
             otherwise = hint(study, ids, "it has")
             raise UsageError(f"no study '{one_line(study)}' in {path}{otherwise}{_perhaps_a_folder(text)}")
-        sides.append(Side(path, study))
+        sides.append(DiffSide(path, study))
     if sides[0].study == sides[1].study and sides[0].database.samefile(sides[1].database):
         raise UsageError(
             f"both sides are the study {sides[0]}; name two studies, or a second results folder as FOLDER:STUDY"
@@ -83,7 +83,7 @@ def find_sides(a: str, b: str, out: Path) -> tuple[Side, Side]:
     return sides[0], sides[1]
 
 
-def _model_of(text: str, out: Path) -> Side | None:
+def _model_of(text: str, out: Path) -> DiffSide | None:
     """The side that ``STUDY:MODEL`` or ``FOLDER:STUDY:MODEL`` names; None where it is none of these.
 
     A folder with results goes before a study of the same name.
@@ -102,7 +102,7 @@ def _model_of(text: str, out: Path) -> Side | None:
     names = [str(name) for (name,) in rows]
     if model not in names:
         raise UsageError(f"no model '{one_line(model)}' in study {study}{hint(model, names, 'it has')}")
-    return Side(path.resolve(), study, model) if colon else Side(path, study, model)
+    return DiffSide(path.resolve(), study, model) if colon else DiffSide(path, study, model)
 
 
 def _file_of(path: Path) -> Path:
@@ -141,7 +141,7 @@ def _studies_of(path: Path) -> list[str]:
 
 
 @contextmanager
-def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
+def side_by_side(sides: Sequence[DiffSide]) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the files of two sides for reading; nothing is written into either, however old it is.
 
     Yields:
@@ -183,7 +183,7 @@ def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
             raise ReporterError(f"cannot compare {sides[0]} and {sides[1]}: {problem}") from problem
 
 
-def _depth_of(connection: duckdb.DuckDBPyConnection, side: Side, database: str) -> int:
+def _depth_of(connection: duckdb.DuckDBPyConnection, side: DiffSide, database: str) -> int:
     """Return how many blocks a side's model has; 0 for a study, and where it is not known."""
     if side.model is None:
         return 0
@@ -222,7 +222,7 @@ JOIN own AS upper ON upper.layer = (place * {depth} + {common} - 1) // {common} 
 
 def _views(
     prefix: str,
-    side: Side,
+    side: DiffSide,
     database: str,
     present: Mapping[str, Sequence[str]],
     both: str,
@@ -264,7 +264,7 @@ def _views(
 _PAIRED = "metric, statistic, model, checkpoint, corpus, view, site, layer"
 
 
-def _paired(sides: Sequence[Side], database: str | None, present: Mapping[str, Sequence[str]]) -> str:
+def _paired(sides: Sequence[DiffSide], database: str | None, present: Mapping[str, Sequence[str]]) -> str:
     """Return the statement for what the study stored of one model minus the other, paired over texts.
 
     That is of a model and its base: numbers of metrics in ``differences``, accuracies in ``probe_differences``.

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from reporter.app.verify.by_token import NONE, cosines, mean, mean_cosine, means
-from reporter.app.verify.reading import Floats, Found, Mask, Place, Reading, over_views
+from reporter.app.verify.reading import CorpusReading, Floats, Mask, Remeasured, StatePlace, over_views
 
 
-def spectrum_of(reading: Reading, place: Place, mask: Mask) -> Floats:
+def spectrum_of(reading: CorpusReading, place: StatePlace, mask: Mask) -> Floats:
     """Return the eigenvalues of the covariance (1/n) that are not zero, largest first; none for equal states."""
     spectrum: Floats = reading.once(("spectrum", place, mask.tobytes()), lambda: eigenvalues(reading.at(place)[mask]))
     return spectrum
@@ -33,10 +33,10 @@ def eigenvalues(x: Floats, centre: bool = True) -> Floats:
     return kept
 
 
-def spectrum(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def spectrum(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``spectrum`` measures, and the curve of the table ``spectra`` by rank."""
 
-    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[Any, ...]]:
+    def numbers(place: StatePlace, x: Floats, view: str) -> Iterator[tuple[Any, ...]]:
         mask = reading.masks[view]
         values = spectrum_of(reading, place, mask)
         if not len(values):
@@ -78,7 +78,7 @@ def effective_rank(values: Floats) -> float:
     return float(np.exp(-(p * np.log(p)).sum()))
 
 
-def subspaces(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def subspaces(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``subspaces`` measures, from the singular vectors of the states themselves."""
     from scipy.linalg import subspace_angles
 
@@ -100,22 +100,22 @@ def subspaces(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             return float(np.linalg.norm(subspace_angles(a, b))) if layer != other else 0.0
 
         for layer, place in enumerate(path):
-            yield Found("displacement", view, place, distance(0, layer))
+            yield Remeasured("displacement", view, place, distance(0, layer))
             if layer + 1 < len(path):
-                yield Found("speed", view, place, distance(layer, layer + 1))
+                yield Remeasured("speed", view, place, distance(layer, layer + 1))
             if layer + 2 < len(path):
                 a, b, c = distance(layer, layer + 1), distance(layer + 1, layer + 2), distance(layer, layer + 2)
                 # By Heron's formula in Kahan's order, which keeps the digits of flat triangles.
                 z, y, x_ = sorted((a, b, c))
                 product = (x_ + (y + z)) * (z - (x_ - y)) * (z + (x_ - y)) * (x_ + (y - z))
                 if min(a, b, c) > 0:
-                    yield Found("curvature", view, place, float(np.sqrt(max(product, 0.0)) / (a * b * c)))
+                    yield Remeasured("curvature", view, place, float(np.sqrt(max(product, 0.0)) / (a * b * c)))
 
 
-def anisotropy(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def anisotropy(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``anisotropy`` measures; its samples are the tokens with the smallest hashes."""
 
-    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+    def numbers(place: StatePlace, x: Floats, view: str) -> Iterator[tuple[str, float]]:
         mask = reading.masks[view]
         values, d = spectrum_of(reading, place, mask), reading.widths[place]
         if len(values):
@@ -162,7 +162,7 @@ def _centred(x: Floats, sample: Floats) -> Iterator[tuple[str, float]]:
     yield "mean_cosine_standardised", mean_cosine(scaled, 1e-6 * np.linalg.norm(scaled, axis=1).max(initial=0.0))
 
 
-def variance(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def variance(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``variance`` measures (Yamagiwa & Shimodaira 2025), type by type."""
     fits = options["memory"] * 2**20 // (8 * sum(width + 2 for width in reading.widths.values()))
     often = sorted((-count, token) for token, count in reading.type_counts.items() if count >= 5)
@@ -170,9 +170,9 @@ def variance(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     of_type = np.isin(reading.ids, kept) & ~reading.kinds.special
     for view, mask in reading.masks.items():
         if mask.any():
-            yield Found("coverage", view, None, float((of_type & mask).sum() / mask.sum()))
+            yield Remeasured("coverage", view, None, float((of_type & mask).sum() / mask.sum()))
 
-    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+    def numbers(place: StatePlace, x: Floats, view: str) -> Iterator[tuple[str, float]]:
         rows = np.flatnonzero(reading.masks[view] & of_type)
         return _of_types(x[rows], reading.ids[rows]) if len(rows) else iter(())
 
@@ -217,18 +217,18 @@ def _ranks(values: Floats) -> Floats:
     return ranks
 
 
-def outliers(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def outliers(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``outliers`` measures: massive activations, outlier dimensions, sinks."""
     for view, mask in reading.masks.items():
         counted = mask & ~reading.kinds.special
         if counted.any():
-            yield Found("sink_share", view, None, float((counted & reading.kinds.sink).sum() / counted.sum()))
+            yield Remeasured("sink_share", view, None, float((counted & reading.kinds.sink).sum() / counted.sum()))
     yield from _norm_ratios(reading)
     rows, by_cut = _without_first(reading, options)
     sinks = [sink for cut, sink in by_cut.items() if cut.startswith("dominance")]
     limits = {place: _limit(reading, reading.at(place)) for place in reading.places}
 
-    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[Any, ...]]:
+    def numbers(place: StatePlace, x: Floats, view: str) -> Iterator[tuple[Any, ...]]:
         shares = [_top_share(reading, place, rows[~sink]) for sink in sinks]
         yield "sink_sensitivity", max(shares) - min(shares)
         mask, limit, largest = reading.masks[view], limits[place], np.abs(x).max(axis=1)
@@ -248,7 +248,7 @@ def outliers(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     yield from over_views(reading, numbers)
 
 
-def _limit(reading: Reading, x: Floats) -> Floats:
+def _limit(reading: CorpusReading, x: Floats) -> Floats:
     """Return what a coordinate of each token must exceed to be a massive activation."""
     limit = np.full(len(x), 100.0)
     for _, span in reading.spans:
@@ -257,7 +257,7 @@ def _limit(reading: Reading, x: Floats) -> Floats:
     return limit
 
 
-def _norm_ratios(reading: Reading) -> Iterator[Found]:
+def _norm_ratios(reading: CorpusReading) -> Iterator[Remeasured]:
     start = reading.position == 0
     for place in reading.path:
         norms = np.linalg.norm(reading.at(place), axis=1)
@@ -282,7 +282,7 @@ def _top3(x: Floats) -> float:
 DOMINANCES, FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0), (2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
 
 
-def sink_cuts(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def sink_cuts(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield the table ``sink_cuts``: numbers of the tokens that no cut takes for sinks; the view names the cut."""
     rows, sinks = _without_first(reading, options)
     if not len(rows):
@@ -292,14 +292,14 @@ def sink_cuts(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
         x = reading.at(place)[rows]
         to_last = cosines(x, last) if place in reading.path else None
         for cut, sink in sinks.items():
-            yield Found("left_out", cut, place, float(sink.mean()))
-            yield Found("anisotropy.top_variance_share", cut, place, _top_share(reading, place, rows[~sink]))
-            yield Found("anisotropy.mean_cosine", cut, place, mean_cosine(x[~sink]))
+            yield Remeasured("left_out", cut, place, float(sink.mean()))
+            yield Remeasured("anisotropy.top_variance_share", cut, place, _top_share(reading, place, rows[~sink]))
+            yield Remeasured("anisotropy.mean_cosine", cut, place, mean_cosine(x[~sink]))
             if to_last is not None:
-                yield Found("convergence.similarity", cut, place, mean(to_last, ~sink))
+                yield Remeasured("convergence.similarity", cut, place, mean(to_last, ~sink))
 
 
-def _without_first(reading: Reading, options: Mapping[str, Any]) -> tuple[Any, dict[str, Mask]]:
+def _without_first(reading: CorpusReading, options: Mapping[str, Any]) -> tuple[Any, dict[str, Mask]]:
     kinds = reading.kinds
     rows = reading.drawn(~kinds.special, options["sample"])
     rows = rows[~kinds.first[rows]]
@@ -307,19 +307,19 @@ def _without_first(reading: Reading, options: Mapping[str, Any]) -> tuple[Any, d
     return rows, sinks | {f"factor {cut:g}": kinds.ratio[rows] > cut for cut in FACTORS}
 
 
-def _top_share(reading: Reading, place: Place, rows: Any) -> float:
+def _top_share(reading: CorpusReading, place: StatePlace, rows: Any) -> float:
     mask = np.zeros(len(reading.ids), dtype=bool)
     mask[rows] = True
     values = spectrum_of(reading, place, mask)
     return float(values[0] / values.sum()) if len(values) else NONE
 
 
-def sinks(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def sinks(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield the table ``sinks``: of each type its sinks at position 0 and those further on; the view names them."""
     kinds, start = reading.kinds, reading.position == 0
     named = np.stack([reading.ids, start, kinds.special], axis=1)
     types = np.unique(named[kinds.sink], axis=0)
-    yield Found("types", "", None, len(types))
+    yield Remeasured("types", "", None, len(types))
     for token, at_start, special in types.tolist():
         rows = np.flatnonzero(kinds.sink & (named == (token, at_start, special)).all(axis=1))
         heaviest = rows[np.argmax(kinds.weight[rows])]
@@ -335,13 +335,13 @@ def sinks(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             "dimension": kinds.dimension[heaviest],
         }
         name = f"token {token} {'at position 0' if at_start else 'further on'}{', not own' if special else ''}"
-        yield from (Found(statistic, name, None, float(value)) for statistic, value in facts.items() if value >= 0)
+        yield from (Remeasured(statistic, name, None, float(value)) for statistic, value in facts.items() if value >= 0)
 
 
-def ranges(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def ranges(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``ranges`` measures: the largest activation over the median, and the energy that rounding loses."""
 
-    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+    def numbers(place: StatePlace, x: Floats, view: str) -> Iterator[tuple[str, float]]:
         mask = reading.masks[view]
         size, drawn = np.abs(x[mask]), np.abs(x[reading.drawn(mask, 1024)])
         if not size.any():

@@ -11,16 +11,16 @@ import numpy as np
 from torch import Tensor
 
 from reporter.app.verify.by_cloud import batches
-from reporter.app.verify.by_model import Call, Subject, calls_of
+from reporter.app.verify.by_model import Call, VerifiedModel, calls_of
 from reporter.app.verify.by_token import NONE, cosines, mean, means, text_rows
-from reporter.app.verify.reading import Floats, Found, Ints, Mask, NoPath, Place, Reading, half_of, key
+from reporter.app.verify.reading import CorpusReading, Floats, Ints, Mask, NoPath, Remeasured, StatePlace, half_of, key
 
 ZERO = 1e-6  # eigenvalues of the correlation matrix up to it count as zero
 EQUAL = 1e-12  # of the mean square: a spread up to it is rounding
 FEWEST = 3  # tokens
 
 
-def linearity(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def linearity(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``linearity`` measures of each layer, the next one and the last."""
     halves = {text: half_of(reading.seed, unit) for text, unit in reading.units.items()}
     half = np.array([halves[text] for text in reading.text.tolist()])
@@ -32,13 +32,13 @@ def linearity(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
                 continue
             for name, other in targets.items():
                 if _varies(other):
-                    yield Found(name, view, place, explained(x, other, x, other))
+                    yield Remeasured(name, view, place, explained(x, other, x, other))
                     parts = [(x[half[mask] == side], other[half[mask] == side]) for side in (0, 1)]
                     if all(len(a) >= FEWEST and _varies(a) and _varies(b) for a, b in parts):
                         both = zip(parts, reversed(parts), strict=True)
                         shares = [explained(*fitted, *tried) for fitted, tried in both]
-                        yield Found(f"{name}_heldout", view, place, float(np.mean(shares)))
-            yield from (Found(name, view, place, value, slack) for name, value, slack in _likeness(x, y))
+                        yield Remeasured(f"{name}_heldout", view, place, float(np.mean(shares)))
+            yield from (Remeasured(name, view, place, value, slack) for name, value, slack in _likeness(x, y))
 
 
 def _varies(x: Floats) -> bool:
@@ -93,10 +93,12 @@ TEXTS = 1024  # whose mean states are compared where the tokenizers disagree
 
 LOST = 2.0**-39  # of the largest entry of a state: what lies below is 0 in these 16 bits, however it varies
 
-States = Callable[[Place], Floats]  # of the rows that are compared
+States = Callable[[StatePlace], Floats]  # of the rows that are compared
 
 
-def change(reading: Reading, base: Reading, options: Mapping[str, Any], ending: str = "") -> Iterator[Found]:
+def change(
+    reading: CorpusReading, base: CorpusReading, options: Mapping[str, Any], ending: str = ""
+) -> Iterator[Remeasured]:
     """Yield what ``change`` measures of a model and its base, or of it and its twin (``ending`` is ``_seed``)."""
     pairs = [(place, place) for place in reading.path[:-1] if place in base.path] + [(reading.path[-1], base.path[-1])]
     finals = [[place for place in side.places if place.site == "final"] for side in (reading, base)]
@@ -108,10 +110,10 @@ def change(reading: Reading, base: Reading, options: Mapping[str, Any], ending: 
         for place, counterpart in (*pairs, *zip(*finals, strict=False)):
             for name, value, slack in _numbers(mine(place), theirs(counterpart), half):
                 if not ending or name in ("distance", "linear"):
-                    yield Found(f"{name}{ending}", view, place, value, slack)
+                    yield Remeasured(f"{name}{ending}", view, place, value, slack)
 
 
-def _same_tokens(reading: Reading, base: Reading, view: str, sample: int) -> tuple[Ints, States, States]:
+def _same_tokens(reading: CorpusReading, base: CorpusReading, view: str, sample: int) -> tuple[Ints, States, States]:
     """Return the text of each row, and the rows of both: tokens that both draw, or means where these are others."""
     drawn = []
     for side in (reading, base):
@@ -126,7 +128,7 @@ def _same_tokens(reading: Reading, base: Reading, view: str, sample: int) -> tup
     spans = [text_rows(side, view, min(sample, TEXTS)) for side in (reading, base)]
     shared = [text for text in spans[0] if text in spans[1]]
 
-    def of(which: int, place: Place) -> Floats:
+    def of(which: int, place: StatePlace) -> Floats:
         x = (reading, base)[which].at(place)
         return np.stack([x[spans[which][text]].mean(axis=0) for text in shared])
 
@@ -163,7 +165,7 @@ _NO_TWO_NORMS = "its blocks do not have the two norms that separate attention fr
 _ROUNDING = 2.0**-23  # of what the longer of two float32 vectors of which one is the difference
 
 
-def contributions(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iterator[Found]:
+def contributions(reading: CorpusReading, options: Mapping[str, Any], subject: VerifiedModel) -> Iterator[Remeasured]:
     """Yield what ``contributions`` measures, without looking at a sublayer.
 
     The second norm of a pre-norm block takes s = h + a, so a = s − h and m = h' − s. The first norm of a post-norm
@@ -177,7 +179,7 @@ def contributions(reading: Reading, options: Mapping[str, Any], subject: Subject
     for view, mask in reading.masks.items():
         profile = [mean(cosine, mask) for cosine in along]
         turns = [block for block, (before, after) in enumerate(pairwise(profile), 2) if before < 0 <= after]
-        yield Found("turn", view, None, float(turns[-1]) if turns else NONE)
+        yield Remeasured("turn", view, None, float(turns[-1]) if turns else NONE)
     texts = []
     for text in reading.texts:
         with calls_of(subject.model.norms()) as calls:
@@ -190,7 +192,7 @@ def contributions(reading: Reading, options: Mapping[str, Any], subject: Subject
     for place, of_place in zip(reading.path[:-1], np.concatenate(texts, axis=2), strict=True):
         for name, values, rounding in zip(names, of_place[:4], of_place[4:], strict=True):
             for view, mask in reading.masks.items():
-                yield Found(name, view, place, mean(values, mask), mean(rounding, mask & np.isfinite(values)))
+                yield Remeasured(name, view, place, mean(values, mask), mean(rounding, mask & np.isfinite(values)))
 
 
 def _of_block(before: Tensor, after: Tensor, norms: list[Call]) -> Floats:
@@ -224,7 +226,7 @@ def _of_block(before: Tensor, after: Tensor, norms: list[Call]) -> Floats:
 SCALES = (1, 2, 4, 8, 16, 32, 64)
 
 
-def intrinsic_dimension(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def intrinsic_dimension(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``intrinsic_dimension`` measures, on the distinct contexts among the drawn tokens."""
     for view, mask in reading.masks.items():
         rows, tokens = _sampled_rows(reading, mask, options["sample"] * options["batches"])
@@ -233,7 +235,7 @@ def intrinsic_dimension(reading: Reading, options: Mapping[str, Any]) -> Iterato
         for place in reading.places:
             kept = _different(reading, rows, place)
             repeated = 1 - len(kept) / tokens
-            yield Found("duplicates", view, place, repeated)
+            yield Remeasured("duplicates", view, place, repeated)
             if len(kept) < 10 or repeated > 0.5:
                 continue
             samples = [reading.at(place)[kept][batch] for batch in batches(len(kept), options)]
@@ -241,13 +243,13 @@ def intrinsic_dimension(reading: Reading, options: Mapping[str, Any]) -> Iterato
             yield from _estimates(ratios, options.get("discard", 0.1), view, place)
 
 
-def _sampled_rows(reading: Reading, mask: Mask, limit: int) -> tuple[Any, int]:
+def _sampled_rows(reading: CorpusReading, mask: Mask, limit: int) -> tuple[Any, int]:
     rows = reading.drawn(mask, limit)
     first = np.unique(reading.contexts[rows], return_index=True)[1]
     return rows[np.sort(first)], len(rows)
 
 
-def _different(reading: Reading, rows: Any, place: Place) -> Any:
+def _different(reading: CorpusReading, rows: Any, place: StatePlace) -> Any:
     if place.layer:
         return rows
     positions = reading.position[rows] if reading.positions_added else np.zeros(len(rows), dtype=np.int64)
@@ -281,25 +283,27 @@ def _distances(x: Floats) -> Floats:
     return np.sort([np.linalg.norm(x[near] - row, axis=1) for row, near in zip(x, places, strict=True)])
 
 
-def _estimates(ratios: list[Floats], discard: float, view: str, place: Place) -> Iterator[Found]:
+def _estimates(ratios: list[Floats], discard: float, view: str, place: StatePlace) -> Iterator[Remeasured]:
     if min(len(logs) for logs in ratios) < 10:
         return
     for name, share in (("twonn", discard), ("twonn_published", 0.8)):
         slopes = [_slope(logs[:, 0], share) for logs in ratios]
-        yield Found(name, view, place, float(np.mean(slopes)))
+        yield Remeasured(name, view, place, float(np.mean(slopes)))
     if np.isfinite([_slope(logs[:, 0], 0.1) for logs in ratios]).all():
-        yield Found("twonn_ml", view, place, float(np.mean([(len(logs) - 1) / logs[:, 0].sum() for logs in ratios])))
+        yield Remeasured(
+            "twonn_ml", view, place, float(np.mean([(len(logs) - 1) / logs[:, 0].sum() for logs in ratios]))
+        )
     for column, scale in enumerate(SCALES):
         if all(logs.shape[1] > column and logs[:, column].mean() > 1e-9 for logs in ratios):
             value = float(np.mean([_most_likely(logs[:, column], scale) for logs in ratios]))
-            yield Found(f"gride_{scale}", view, place, value)
+            yield Remeasured(f"gride_{scale}", view, place, value)
 
 
 FEWEST_CENTRES = 10  # states that have a dimension around them
 FEWEST_RANKED = 20  # states, below which no ranks are compared
 
 
-def information_imbalance(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def information_imbalance(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``information_imbalance`` measures: the mean rank in one layer of who is nearest in another."""
     from scipy.spatial.distance import cdist
     from scipy.stats import rankdata
@@ -331,7 +335,7 @@ def information_imbalance(reading: Reading, options: Mapping[str, Any]) -> Itera
                 )
                 imbalances[a, b] = (least + most) / 2, (most - least) / 2
                 if a != b:
-                    yield Found("imbalance", view, reading.path[a], *imbalances[a, b], other=b)
+                    yield Remeasured("imbalance", view, reading.path[a], *imbalances[a, b], other=b)
         last = len(reading.path) - 1
         for index, place in enumerate(reading.path):
             pairs = {
@@ -342,10 +346,10 @@ def information_imbalance(reading: Reading, options: Mapping[str, Any]) -> Itera
             }
             for name, pair in pairs.items():
                 if pair in imbalances:
-                    yield Found(name, view, place, *imbalances[pair])
+                    yield Remeasured(name, view, place, *imbalances[pair])
 
 
-def local_dimension(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def local_dimension(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``local_dimension`` measures: TwoNN among the nearest states of each of the first drawn ones."""
     k, take = options["neighbours"], int((1 - Fraction("0.1")) * options["neighbours"])
     for view, mask in reading.masks.items():
@@ -369,8 +373,8 @@ def local_dimension(reading: Reading, options: Mapping[str, Any]) -> Iterator[Fo
                     heights = -np.log(1 - np.arange(1, take + 1) / k)
                     dimensions.append(float(logs @ heights / (logs @ logs)))
             if len(dimensions) >= FEWEST_CENTRES:
-                yield Found("mean", view, place, float(np.mean(dimensions)))
-                yield Found("spread", view, place, float(np.std(dimensions, ddof=1)))
+                yield Remeasured("mean", view, place, float(np.mean(dimensions)))
+                yield Remeasured("spread", view, place, float(np.std(dimensions, ddof=1)))
 
 
 def _slope(logs: Floats, discard: float) -> float:

@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 from torch import Tensor, nn
 
 from reporter.app.verify.by_token import mean, means
-from reporter.app.verify.reading import Floats, Found, Ints, NoPath, Place, Reading, key, tokenised
+from reporter.app.verify.reading import CorpusReading, Floats, Ints, NoPath, Remeasured, StatePlace, key, tokenised
 from reporter.core.errors import ReporterError
 from reporter.models.checkpoint import loading, local_folder
 from reporter.models.tokenizer import load_tokenizer
@@ -139,7 +139,7 @@ def calls_of(modules: list[list[nn.Module]]) -> Iterator[list[list[Call]]]:
 
 
 @dataclass
-class Subject:
+class VerifiedModel:
     """The model behind a reading, for paths that need more than its states.
 
     ``moved`` is the mean relative distance of the run's states from these; 0 in float32.
@@ -177,7 +177,7 @@ class Subject:
 MASKED = 0.15  # of the own tokens of a text, hidden from a masked language model
 
 
-def loss(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iterator[Found]:
+def loss(reading: CorpusReading, options: Mapping[str, Any], subject: VerifiedModel) -> Iterator[Remeasured]:
     """Yield the mean of −log p over the tokens that the model predicts."""
     whole, mask_id = subject.whole, subject.model.tokenizer.mask_token_id
     losses_of_texts = []
@@ -203,10 +203,10 @@ def loss(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iter
         losses_of_texts.append(losses)
     everything = np.concatenate(losses_of_texts)
     for view, mask in reading.masks.items():
-        yield Found("lm", view, None, mean(everything, mask))
+        yield Remeasured("lm", view, None, mean(everything, mask))
 
 
-def lens(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iterator[Found]:
+def lens(reading: CorpusReading, options: Mapping[str, Any], subject: VerifiedModel) -> Iterator[Remeasured]:
     """Yield what ``lens`` measures: the whole model's own forward pass, given states instead of its blocks' output."""
     whole, closing = subject.whole, _closing(reading, subject.model)
     if closing is None:
@@ -238,12 +238,12 @@ def lens(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iter
             divergences[view].append(mean(measured[1], mask))
             for name, values in zip(("entropy", "kl", "loss", "top1", "top5"), measured, strict=True):
                 slack = np.nan_to_num(mean(near, mask)) if name.startswith("top") else 0.0
-                yield Found(name, view, place, mean(values, mask), slack)
+                yield Remeasured(name, view, place, mean(values, mask), slack)
     exits = np.where(np.isfinite(near), since / (len(reading.path) - 1), np.nan)
     for view, mask in reading.masks.items():
-        yield Found("exit", view, None, mean(exits, mask), mean(tied, mask & np.isfinite(near)))
+        yield Remeasured("exit", view, None, mean(exits, mask), mean(tied, mask & np.isfinite(near)))
         early, first, late = (_stays_near(divergences[view], 1 + sign * (1e-3 + subject.moved)) for sign in (1, 0, -1))
-        yield Found("depth", view, None, first, np.nan_to_num(late - early))
+        yield Remeasured("depth", view, None, first, np.nan_to_num(late - early))
 
 
 _TIED = 1e-4  # two logarithms of probabilities that differ by less may stand in either order
@@ -257,7 +257,7 @@ def _top(log_p: Floats, moved: float) -> tuple[Ints, NDArray[np.bool_]]:
     return order[:, :5], near.any(axis=1)
 
 
-def _following(reading: Reading) -> Ints:
+def _following(reading: CorpusReading) -> Ints:
     following = np.full(len(reading.ids), -1)
     if reading.causal:
         goes_on = np.flatnonzero((reading.text[1:] == reading.text[:-1]) & ~reading.kinds.special[1:])
@@ -275,8 +275,11 @@ def _stays_near(divergences: Sequence[float], factor: float) -> float:
 
 
 def divergence(
-    reading: Reading, base: Reading, options: Mapping[str, Any], subjects: tuple[Subject, Subject]
-) -> Iterator[Found]:
+    reading: CorpusReading,
+    base: CorpusReading,
+    options: Mapping[str, Any],
+    subjects: tuple[VerifiedModel, VerifiedModel],
+) -> Iterator[Remeasured]:
     """Yield what ``divergence`` measures of a model and its base: both whole models read each text.
 
     Raises:
@@ -310,13 +313,13 @@ def divergence(
         kl, same, change, near = values[:, tokens]
         if len(tokens) < 2:
             continue
-        yield Found("kl", view, None, float(kl.mean()))
+        yield Remeasured("kl", view, None, float(kl.mean()))
         for name, share in (("median", 0.5), ("90", 0.9), ("99", 0.99), ("999", 0.999), ("max", 1.0)):
-            yield Found(f"kl_{name}", view, None, float(np.quantile(kl, share)))
-        yield Found("same_top", view, None, float(same.mean()), float(near.mean()))
+            yield Remeasured(f"kl_{name}", view, None, float(np.quantile(kl, share)))
+        yield Remeasured("same_top", view, None, float(same.mean()), float(near.mean()))
         if len(change := change[np.isfinite(change)]):
-            yield Found("next", view, None, float(change.mean()))
-            yield Found("next_rms", view, None, float(np.sqrt((change**2).mean())))
+            yield Remeasured("next", view, None, float(change.mean()))
+            yield Remeasured("next_rms", view, None, float(np.sqrt((change**2).mean())))
 
 
 def _log_softmax(logits: Tensor) -> Floats:
@@ -346,7 +349,7 @@ def _head(whole: Any, states: Tensor) -> Tensor:
         del base.forward  # that of its class again
 
 
-def _closing(reading: Reading, model: PlainModel) -> Callable[[Tensor], Tensor] | None:
+def _closing(reading: CorpusReading, model: PlainModel) -> Callable[[Tensor], Tensor] | None:
     """Return what takes the last block's output to the last hidden state, or None where no single module does."""
     if model.last == "block":
         return lambda x: x
@@ -380,7 +383,7 @@ def _closing(reading: Reading, model: PlainModel) -> Callable[[Tensor], Tensor] 
 _EQUAL = 2e-6  # two cosines of float32 states that differ by less may stand in either order
 
 
-def journey(reading: Reading, options: Mapping[str, Any], subject: Subject) -> Iterator[Found]:
+def journey(reading: CorpusReading, options: Mapping[str, Any], subject: VerifiedModel) -> Iterator[Remeasured]:
     """Yield what ``journey`` measures: each sampled word against every row of the input embedding."""
     vectors: Floats = subject.model.embedding().weight.detach().double().numpy()
     words = _Words(subject.model.tokenizer, len(vectors))
@@ -402,7 +405,7 @@ def journey(reading: Reading, options: Mapping[str, Any], subject: Subject) -> I
         for kind in ("function", "content"):
             chosen = np.array([label == kind for label in kinds])
             for view, mask in reading.masks.items():
-                yield Found(f"rank_{kind}", view, place, mean(rank, mask & chosen), mean(near, mask & chosen))
+                yield Remeasured(f"rank_{kind}", view, place, mean(rank, mask & chosen), mean(near, mask & chosen))
             yield from means(reading, place, {f"cosine_{kind}": np.where(chosen, cosine, np.nan)})
 
 
@@ -492,16 +495,16 @@ _NEAR = 1e-5  # float32 may swap distances that are so near
 
 def partners(
     model: PlainModel, pairs: Sequence[tuple[str, str, float | None]], poolings: Sequence[str], limit: int
-) -> Iterator[Found]:
+) -> Iterator[Remeasured]:
     """Yield each number with its chance level; its view is the treatment and the pooling."""
     texts, others, scores = zip(*pairs, strict=True)
-    vectors: dict[tuple[str, Place], list[Floats]] = {}
+    vectors: dict[tuple[str, StatePlace], list[Floats]] = {}
     for text in tokenised([*texts, *others], model.tokenizer, limit):
         path, final = model.states(text.ids)
         own = np.arange(len(text.ids)) if text.special.all() else np.flatnonzero(~text.special)
         rows = {"mean": own, "last": own[-1:], "first": np.array([0])}
-        states = {Place("block" if layer else "embedding", layer): h for layer, h in enumerate(path)}
-        states |= {Place("final", model.layers): final} if final is not None else {}
+        states = {StatePlace("block" if layer else "embedding", layer): h for layer, h in enumerate(path)}
+        states |= {StatePlace("final", model.layers): final} if final is not None else {}
         for place, h in states.items():
             for pooling in poolings:
                 vectors.setdefault((pooling, place), []).append(h.double().numpy()[rows[pooling]].mean(axis=0))
@@ -518,7 +521,7 @@ def partners(
             near = -np.array([np.linalg.norm(y[n:] - row, axis=1) for row in y[:n]])
             numbers = _searched(near) if scores[0] is None else _graded(near.diagonal(), np.array(scores))
             for name, value, slack in numbers:
-                yield Found(name, f"{variant}, pooling {pooling}", place, value, slack)
+                yield Remeasured(name, f"{variant}, pooling {pooling}", place, value, slack)
 
 
 def _graded(nearness: Floats, scores: Floats) -> Iterator[tuple[str, float, float]]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reporter.app.verify.reading import Floats, Found, Ints, Mask, Place, Reading, key, over_views
+from reporter.app.verify.reading import CorpusReading, Floats, Ints, Mask, Remeasured, StatePlace, key, over_views
 
 ROUNDING = 2e-6
 """Two cosines of float32 states that differ by less may stand in either order."""
@@ -38,15 +38,15 @@ def mean(values: Floats, mask: Mask) -> float:
 
 
 def means(
-    reading: Reading, place: Place, quantities: Mapping[str, Floats], other: int | None = None
-) -> Iterator[Found]:
+    reading: CorpusReading, place: StatePlace, quantities: Mapping[str, Floats], other: int | None = None
+) -> Iterator[Remeasured]:
     """Yield the mean of each quantity of tokens under every view."""
     for name, values in quantities.items():
         for view, mask in reading.masks.items():
-            yield Found(name, view, place, mean(values, mask), other=other)
+            yield Remeasured(name, view, place, mean(values, mask), other=other)
 
 
-def convergence(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def convergence(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``convergence`` measures: S(l) and all that is made of it (Lee 2024)."""
     path, target = reading.path, reading.path[-1]
     final = [place for place in reading.places if place.site == "final"]
@@ -64,21 +64,21 @@ def convergence(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]
             of_texts = np.array([[mean(c[span], mask[span]) for _, span in reading.spans] for c in to_target])
             s = np.array([mean(values, np.ones(len(values), dtype=bool)) for values in of_texts])
         for (name, layer), value in of_similarity(s).items():
-            yield Found(name, view, None if layer is None else path[layer], value)
+            yield Remeasured(name, view, None if layer is None else path[layer], value)
         for layer, place in enumerate(path):
             rare = mean(to_target[layer], mask & ~reading.frequent)
             often = mean(to_target[layer], mask & reading.frequent)
-            yield Found("similarity_rare", view, place, rare)
-            yield Found("similarity_frequent", view, place, often)
-            yield Found("frequency_gap", view, place, rare - often)
+            yield Remeasured("similarity_rare", view, place, rare)
+            yield Remeasured("similarity_frequent", view, place, often)
+            yield Remeasured("frequency_gap", view, place, rare - often)
             if reading.units == reading.originals:  # that over clusters is of a bootstrap
-                yield Found("frequency_gap_p", view, place, _paired_p(reading, to_target[layer], mask))
+                yield Remeasured("frequency_gap_p", view, place, _paired_p(reading, to_target[layer], mask))
         for layer, place in enumerate(path[:-1]):
             drop = (to_target[layer] - to_target[layer + 1])[mask]
             drop = drop[np.isfinite(drop)]
             if len(drop):
                 undecided = float((np.abs(drop) < ROUNDING).mean())
-                yield Found("violations", view, place, float((drop > 0).mean()), undecided)
+                yield Remeasured("violations", view, place, float((drop > 0).mean()), undecided)
 
 
 def of_similarity(s: Floats) -> dict[tuple[str, int | None], float]:
@@ -96,7 +96,7 @@ def of_similarity(s: Floats) -> dict[tuple[str, int | None], float]:
     return numbers
 
 
-def _paired_p(reading: Reading, values: Floats, mask: Mask) -> float:
+def _paired_p(reading: CorpusReading, values: Floats, mask: Mask) -> float:
     from scipy.stats import t
 
     rare = np.array([mean(values[s], (mask & ~reading.frequent)[s]) for _, s in reading.spans])
@@ -109,7 +109,7 @@ def _paired_p(reading: Reading, values: Floats, mask: Mask) -> float:
     return float(2 * t.sf(abs(gaps.mean()) / (gaps.std() / np.sqrt(distinct - 1)), distinct - 1))
 
 
-def motion(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def motion(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``motion`` measures: steps, their length, their turns, and how straight the way is."""
     path = reading.path
     way, turns = np.zeros(len(reading.ids)), np.zeros_like(reading.at(path[0]))
@@ -135,14 +135,18 @@ def motion(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     nowhere = np.full(len(way), np.nan)
     for view, mask in reading.masks.items():
         shape = np.divide(len(path) - 1, turned, out=nowhere.copy(), where=turned > 0)
-        yield Found("line_shape", view, None, mean(shape, mask))
-        yield Found("straightness", view, None, mean(np.divide(distance, way, out=nowhere.copy(), where=way > 0), mask))
+        yield Remeasured("line_shape", view, None, mean(shape, mask))
+        yield Remeasured(
+            "straightness", view, None, mean(np.divide(distance, way, out=nowhere.copy(), where=way > 0), mask)
+        )
         after = np.array(norms[view][1:])
         if len(after) > 1 and (after > 0).all():
-            yield Found("growth", view, None, float(np.exp(np.polyfit(np.arange(len(after)), np.log(after), 1)[0])))
+            yield Remeasured(
+                "growth", view, None, float(np.exp(np.polyfit(np.arange(len(after)), np.log(after), 1)[0]))
+            )
 
 
-def angular_distance(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def angular_distance(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``angular_distance`` measures: the mean angle of each two layers, of tokens and of last ones."""
     last: dict[str, Mask] = {}
     for view, mask in reading.masks.items():
@@ -155,7 +159,7 @@ def angular_distance(reading: Reading, options: Mapping[str, Any]) -> Iterator[F
             angles = np.arccos(cosines(x, reading.at(reading.path[other]))) / np.pi
             yield from means(reading, place, {"tokens": angles}, other)
             for view in reading.masks:
-                yield Found("last_token", view, place, mean(angles, last[view]), other=other)
+                yield Remeasured("last_token", view, place, mean(angles, last[view]), other=other)
 
 
 # Numbers of one text or one token type: ``entropy``, ``token_path``, ``contextuality``, ``layer_pairs``.
@@ -164,16 +168,16 @@ def angular_distance(reading: Reading, options: Mapping[str, Any]) -> Iterator[F
 FEWEST_TEXTS = 20  # below which no two layers are compared
 
 
-def entropy(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def entropy(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``entropy`` measures: −Σ p log p of each text's states in each form, and the means over texts."""
     limit, total = options["texts"], reading.corpus
     spans = [s for text, s in reading.spans if limit >= total or key(reading.seed, text) < limit * 2**64 // total]
     for view, mask in reading.masks.items():
         sizes = np.array([int(mask[span].sum()) for span in spans])
         if (sizes > 0).any():
-            yield Found("skipped", view, None, float((sizes[sizes > 0] < 3).mean()))
+            yield Remeasured("skipped", view, None, float((sizes[sizes > 0] < 3).mean()))
 
-    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+    def numbers(place: StatePlace, x: Floats, view: str) -> Iterator[tuple[str, float]]:
         texts, d = [x[span][reading.masks[view][span]] for span in spans], reading.widths[place]
         texts = [states for states in texts if _varies(states)]
         if not texts:
@@ -211,11 +215,11 @@ def _entropy(products: Floats) -> float:
     return max(0.0, float(-(p * np.log(p)).sum()))
 
 
-def token_path(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def token_path(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``token_path`` measures: the mean over texts of the mean turn from token to token."""
     first: dict[str, float] = {}
 
-    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+    def numbers(place: StatePlace, x: Floats, view: str) -> Iterator[tuple[str, float]]:
         turns = np.array([_turn(x[span], reading.masks[view][span]) for _, span in reading.spans])
         curvature = float(turns[np.isfinite(turns)].mean()) if np.isfinite(turns).any() else NONE
         yield "curvature", curvature
@@ -234,11 +238,11 @@ def _turn(x: Floats, mask: Mask) -> float:
     return float(np.arccos(np.clip(products, -1, 1)).mean())
 
 
-def contextuality(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def contextuality(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``contextuality`` measures, but for its baseline, which draws at random."""
     occurrences = {view: _occurrences(reading, mask, options) for view, mask in reading.masks.items()}
 
-    def numbers(place: Place, x: Floats, view: str) -> Iterator[tuple[str, float]]:
+    def numbers(place: StatePlace, x: Floats, view: str) -> Iterator[tuple[str, float]]:
         mask = reading.masks[view]
         cosine = mean_cosine(x[mask]) if mask.any() else NONE
         within = [_to_mean(x[span][mask[span]]) for _, span in reading.spans]
@@ -265,7 +269,7 @@ def _to_mean(x: Floats) -> float:
     return float((x @ total / (norms * length)).mean())
 
 
-def _occurrences(reading: Reading, mask: Mask, options: Mapping[str, Any]) -> list[Any]:
+def _occurrences(reading: CorpusReading, mask: Mask, options: Mapping[str, Any]) -> list[Any]:
     often = [token for token, count in reading.type_counts.items() if count >= 5]
     occurrences = []
     for token in sorted(often, key=lambda token: key(reading.seed, token))[: options["types"]]:
@@ -300,14 +304,14 @@ class Means(NamedTuple):
     states: list[Floats]
 
 
-def text_means(reading: Reading, view: str, limit: int) -> Means:
+def text_means(reading: CorpusReading, view: str, limit: int) -> Means:
     """Return the mean states of at most ``wanted`` texts, with the smallest hashes; repetitions are left out."""
     rows = text_rows(reading, view, limit)
     states = [np.stack([reading.at(p)[tokens].mean(axis=0) for tokens in rows.values()]) for p in reading.path if rows]
     return Means(list(rows), states)
 
 
-def text_rows(reading: Reading, view: str, limit: int) -> dict[int, Ints]:
+def text_rows(reading: CorpusReading, view: str, limit: int) -> dict[int, Ints]:
     """Return the tokens of at most ``limit`` texts, those with the smallest hashes; repetitions are left out."""
     originals, mask = set(reading.originals.values()), reading.masks[view]
     rows = {text: np.flatnonzero(mask[span]) + span.start for text, span in reading.spans if text in originals}
@@ -315,14 +319,14 @@ def text_rows(reading: Reading, view: str, limit: int) -> dict[int, Ints]:
     return {text: rows[text] for _, text in drawn}
 
 
-def layer_pairs(reading: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+def layer_pairs(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``layer_pairs`` measures of two layers of one model."""
     for view in reading.views:
         means = text_means(reading, view, options["texts"])
         yield from compare_means(means, means, view, options)
 
 
-def compare_means(a: Means, b: Means, view: str, options: Mapping[str, Any]) -> Iterator[Found]:
+def compare_means(a: Means, b: Means, view: str, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield debiased linear CKA and shared neighbours of each layer of a with each of b, on the texts of both."""
     both = [text for text in a.texts if text in set(b.texts)]
     if len(both) < FEWEST_TEXTS:
@@ -336,13 +340,13 @@ def compare_means(a: Means, b: Means, view: str, options: Mapping[str, Any]) -> 
             scale = norms[0][i] * norms[1][j]
             if scale > 0:
                 value = float(np.clip(_hsic(k, other) / np.sqrt(scale), -1, 1))
-                yield Found("cka", view, Place("block" if i else "embedding", i), value, other=j)
+                yield Remeasured("cka", view, StatePlace("block" if i else "embedding", i), value, other=j)
             first, second = near[0][i], near[1][j]
             if first is not None and second is not None:
                 shared = [len(x & y) / options["k"] for x, y in zip(first.sets, second.sets, strict=True)]
                 slack = (first.ties + second.ties) / options["k"] / len(both)
-                place = Place("block" if i else "embedding", i)
-                yield Found("knn", view, place, float(np.mean(shared)), slack, other=j)
+                place = StatePlace("block" if i else "embedding", i)
+                yield Remeasured("knn", view, place, float(np.mean(shared)), slack, other=j)
 
 
 def _gram(x: Floats) -> Floats:

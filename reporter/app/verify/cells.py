@@ -31,7 +31,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Cell:
+class VerifiedCell:
     """A checkpoint on a corpus, with the metrics that are stored of it."""
 
     model: str
@@ -56,7 +56,7 @@ class Cell:
         return int(self.counted["tokens"]) * int(self.facts["parameters"])
 
 
-def choose(plan: Plan, store: Store, request: Asked) -> tuple[list[Cell], dict[str, str]]:
+def choose(plan: Plan, store: Store, request: Asked) -> tuple[list[VerifiedCell], dict[str, str]]:
     """Return the cells to measure again, and why each of the others is not.
 
     Raises:
@@ -65,7 +65,7 @@ def choose(plan: Plan, store: Store, request: Asked) -> tuple[list[Cell], dict[s
     _check(request.model, "model", list(plan.checkpoints))
     _check(request.corpus, "corpus", list(plan.texts))
     done, left_out = _done(plan, store)
-    chosen: list[Cell] = []
+    chosen: list[VerifiedCell] = []
     for cell in done:
         texts = int(cell.counted["texts"])
         if request.model not in (None, cell.model) or request.corpus not in (None, cell.corpus):
@@ -86,7 +86,7 @@ def _check(name: str | None, what: str, names: list[str]) -> None:
         raise UsageError(f"the study has no {what} '{one_line(name)}'{hint(name, names, 'it has')}")
 
 
-def _in_turn(cells: list[Cell]) -> list[Cell]:
+def _in_turn(cells: list[VerifiedCell]) -> list[VerifiedCell]:
     places: Counter[str] = Counter()
     ranked = []
     for cell in sorted(cells, key=lambda cell: (cell.cost, str(cell))):
@@ -98,12 +98,12 @@ def _in_turn(cells: list[Cell]) -> list[Cell]:
 _COUNTED = ("texts", "tokens", "special", "sinks", "cut_texts")
 
 
-def _done(plan: Plan, store: Store) -> tuple[list[Cell], dict[str, str]]:
+def _done(plan: Plan, store: Store) -> tuple[list[VerifiedCell], dict[str, str]]:
     study = plan.file.study.study
     models = _rows(store, "SELECT * FROM models WHERE study = ?", study, ("model", "checkpoint"))
     of_cells = ("model", "checkpoint", "corpus", "metric")
     stored = _rows(store, "SELECT * FROM cells WHERE study = ? AND status = 'done'", study, of_cells)
-    cells: dict[tuple[str, str, str], Cell] = {}
+    cells: dict[tuple[str, str, str], VerifiedCell] = {}
     left_out: dict[str, str] = {}
     for cell in plan.cells:
         if cell.compares or isinstance(cell, AnalysisCell):
@@ -118,7 +118,7 @@ def _done(plan: Plan, store: Store) -> tuple[list[Cell], dict[str, str]]:
         row = stored[tuple(cell.key)]
         key = (cell.key.model, cell.key.checkpoint, cell.key.corpus)
         facts = models[key[:2]]
-        cell_so_far = cells.setdefault(key, Cell(*key, {}, facts, {name: row[name] for name in _COUNTED}))
+        cell_so_far = cells.setdefault(key, VerifiedCell(*key, {}, facts, {name: row[name] for name in _COUNTED}))
         options = stored_json(row["options"])
         cells[key] = replace(cell_so_far, metrics={**cell_so_far.metrics, cell.key.metric: options})
     return list(cells.values()), left_out

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from reporter.app.verify.reading import Found, Place
+from reporter.app.verify.reading import Remeasured, StatePlace
 from reporter.store.formats import Result, plain, write
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Stored(NamedTuple):
     half: float | None
 
 
-Key = tuple[str, str, Place | None, int | None]  # statistic, view, place, the other layer or the rank
+Key = tuple[str, str, StatePlace | None, int | None]  # statistic, view, place, the other layer or the rank
 Numbers = Mapping[Key, Stored]
 
 
@@ -152,7 +152,7 @@ def numbers_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[Key, Stored]
     """Return stored numbers by metric."""
     by_metric: dict[str, dict[Key, Stored]] = {}
     for row in rows:
-        place = None if row["layer"] is None else Place(str(row["site"]), int(row["layer"]))
+        place = None if row["layer"] is None else StatePlace(str(row["site"]), int(row["layer"]))
         other = None if row.get("other") is None else int(row["other"])
         half = None if row.get("ci_low") is None else (float(row["ci_high"]) - float(row["ci_low"])) / 2
         stored = Stored(None if row["value"] is None else float(row["value"]), half)
@@ -160,7 +160,7 @@ def numbers_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[Key, Stored]
     return by_metric
 
 
-def compare(metric: str, stored: Numbers, again: Iterable[Found], cell: str, moved: float) -> dict[str, Deviation]:
+def compare(metric: str, stored: Numbers, again: Iterable[Remeasured], cell: str, moved: float) -> dict[str, Deviation]:
     """Return the largest deviation of each statistic that was measured again.
 
     A number that is stored and that the second path cannot have, since it divides by zero, is a deviation without end.
@@ -191,14 +191,14 @@ def compare(metric: str, stored: Numbers, again: Iterable[Found], cell: str, mov
     return deviations
 
 
-def _place_text(number: Found) -> str:
+def _place_text(number: Remeasured) -> str:
     if number.place is None:
         return ""
     other = "" if number.other is None else f" | {number.other}"
     return f", {number.place.site} {number.place.layer}{other}"
 
 
-def missing(stored: Numbers, again: Iterable[Found]) -> dict[str, int]:
+def missing(stored: Numbers, again: Iterable[Remeasured]) -> dict[str, int]:
     """Return how many stored numbers of each statistic were not measured again; those that are NULL do not count."""
     measured = {(number.statistic, number.view, number.place, number.other) for number in again}
     return Counter(key[0] for key, number in stored.items() if number.value is not None and key not in measured)

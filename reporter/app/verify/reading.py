@@ -156,7 +156,7 @@ def context_keys(ids: Sequence[int], causal: bool, seed: int) -> list[int]:
     return [splitmix64(running ^ splitmix64(position)) for position in range(len(prefixes))]
 
 
-class Place(NamedTuple):
+class StatePlace(NamedTuple):
     """The place where states are read: site and layer, as the tables name them."""
 
     site: str
@@ -167,7 +167,7 @@ class NoPath(Exception):
     """The numbers of a metric, or the rest of them, cannot be measured again; the text says why."""
 
 
-class Found(NamedTuple):
+class Remeasured(NamedTuple):
     """A number that was measured again.
 
     Args:
@@ -181,21 +181,23 @@ class Found(NamedTuple):
 
     statistic: str
     view: str
-    place: Place | None
+    place: StatePlace | None
     value: float
     slack: float = 0.0
     other: int | None = None
 
 
 def over_views(
-    reading: Reading, numbers: Callable[[Place, Floats, str], Iterator[tuple[Any, ...]]], places: Sequence[Place] = ()
-) -> Iterator[Found]:
+    reading: CorpusReading,
+    numbers: Callable[[StatePlace, Floats, str], Iterator[tuple[Any, ...]]],
+    places: Sequence[StatePlace] = (),
+) -> Iterator[Remeasured]:
     """Yield the numbers of each place under every view: ``numbers`` yields name, value and slack of its states."""
     for place in places or reading.places:
         x = reading.at(place)
         for view in reading.masks:
             for name, value, *slack in numbers(place, x, view):
-                yield Found(name, view, place, value, *slack)
+                yield Remeasured(name, view, place, value, *slack)
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class Tokenised:
 
 
 @dataclass
-class Reading:
+class CorpusReading:
     """The tokens of a corpus, their states on disk and what they are; arrays have the shape (tokens,).
 
     Args:
@@ -238,7 +240,7 @@ class Reading:
     views: tuple[str, ...]
     sites: tuple[str, ...]
     positions_added: bool
-    widths: dict[Place, int] = field(default_factory=dict)
+    widths: dict[StatePlace, int] = field(default_factory=dict)
     """The places that were read, in the order of the path, and then ``final``; the dimension of the states there."""
     notes: list[str] = field(default_factory=list)
     _kinds: list[Kinds] = field(default_factory=list)
@@ -256,9 +258,9 @@ class Reading:
                 ids[~text.special] = np.random.default_rng([self.seed, text.index]).permutation(ids[~text.special])
                 text.ids[:] = ids.tolist()
             path, final = model.states(text.ids)
-            states = {Place("block" if layer else "embedding", layer): h.numpy() for layer, h in enumerate(path)}
+            states = {StatePlace("block" if layer else "embedding", layer): h.numpy() for layer, h in enumerate(path)}
             if final is not None and "final" in self.sites:
-                states[Place("final", model.layers)] = final.numpy()
+                states[StatePlace("final", model.layers)] = final.numpy()
             for place, x in states.items():
                 if not np.isfinite(x).all():
                     raise ReporterError(f"text {text.index}: its states are not finite at {place.site} {place.layer}")
@@ -269,9 +271,9 @@ class Reading:
             self._kinds.append(kinds_of_text(blocks, text.special, self.rule).of(text.counted))
             tick(1)
 
-    def at(self, place: Place) -> Floats:
+    def at(self, place: StatePlace) -> Floats:
         """Return the states at a place, shape (tokens, width), in float64; the few read last are kept."""
-        held: dict[Place, Floats] = self._memo.setdefault("states", {})
+        held: dict[StatePlace, Floats] = self._memo.setdefault("states", {})
         if place not in held:
             while len(held) > 3:
                 del held[next(iter(held))]
@@ -279,7 +281,7 @@ class Reading:
             held[place] = flat.reshape(-1, self.widths[place]).astype(np.float64)
         return held[place]
 
-    def _file(self, place: Place) -> Path:
+    def _file(self, place: StatePlace) -> Path:
         return self.folder / f"{place.site}-{place.layer}"
 
     def once(self, name: Any, compute: Callable[[], Any]) -> Any:
@@ -289,12 +291,12 @@ class Reading:
         return self._memo[name]
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[StatePlace]:
         """Every place that was read."""
         return list(self.widths)
 
     @property
-    def path(self) -> list[Place]:
+    def path(self) -> list[StatePlace]:
         """The input of the first block and the output of each block."""
         return [place for place in self.widths if place.site != "final"]
 

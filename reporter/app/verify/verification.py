@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from reporter.app.verify import by_cloud, by_map, by_model, by_token
-from reporter.app.verify.by_model import PlainModel, Subject
+from reporter.app.verify.by_model import PlainModel, VerifiedModel
 from reporter.app.verify.by_token import Means, compare_means, text_means
-from reporter.app.verify.cells import Asked, Cell, Side, choose
+from reporter.app.verify.cells import Asked, Side, VerifiedCell, choose
 from reporter.app.verify.deviations import Deviation, Numbers, compare, counts, missing, stored_numbers, stored_pairs
-from reporter.app.verify.reading import Found, NoPath, Reading, Rule, tokenised
+from reporter.app.verify.reading import CorpusReading, NoPath, Remeasured, Rule, tokenised
 from reporter.core.errors import ReporterError, UsageError
 from reporter.core.numbers import counted
 from reporter.core.places import POOLINGS
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
     from reporter.runs.plan import Plan
 
-Path_ = Callable[[Reading, Mapping[str, Any]], Iterator[Found]]
+Path_ = Callable[[CorpusReading, Mapping[str, Any]], Iterator[Remeasured]]
 
 PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
     "convergence": (by_token.convergence, {"target": ("block", "final"), "mean": ("token", "text")}),
@@ -64,7 +64,7 @@ PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
     "local_dimension": (by_map.local_dimension, {"sample": (), "centres": (), "neighbours": ()}),
 }
 """Each metric that a path measures again from the states, and the values of its options; () for any number."""
-MODEL_PATHS: Mapping[str, Callable[[Reading, Mapping[str, Any], Subject], Iterator[Found]]] = {
+MODEL_PATHS: Mapping[str, Callable[[CorpusReading, Mapping[str, Any], VerifiedModel], Iterator[Remeasured]]] = {
     "loss": by_model.loss,
     "lens": by_model.lens,
     "journey": by_model.journey,
@@ -184,17 +184,17 @@ class _Verifier:
         self.rule = Rule() if factor is None and dominance is None else Rule(factor or Rule.factor, dominance)
         self.means: dict[tuple[str, str, str], dict[str, Means]] = {}
         self.moved: dict[tuple[str, str], float] = {}
-        self.read: dict[Side, tuple[Reading, Subject]] = {}  # changed models, their bases and their twins
+        self.read: dict[Side, tuple[CorpusReading, VerifiedModel]] = {}  # changed models, their bases and their twins
         self.plain: dict[tuple[str, str], tuple[PlainModel, Mapping[str, Any]]] = {}  # models that read pairs
         self.other_sinks: set[Side] = set()
 
-    def cell(self, cell: Cell, folder: Path) -> None:
+    def cell(self, cell: VerifiedCell, folder: Path) -> None:
         """Measure one checkpoint on one corpus again and compare every number that is stored of it."""
         checkpoint = self._checkpoint(cell)
         model = PlainModel(checkpoint, int(cell.facts["layers"]), cell.facts["last_hidden_state"], self.offline)
         reading = self._read(cell, model, folder)
         moved = self._moved(cell, model)
-        subject = Subject(model, reading.causal, self.offline, moved / MIXED)
+        subject = VerifiedModel(model, reading.causal, self.offline, moved / MIXED)
         row = {"cell": str(cell), "precision": cell.facts["precision"], "texts": len(reading.texts)}
         self.result.cells.append({**row, "tokens": len(reading.ids)})
         if any(cell.side in sides for _, sides, _ in self.changes):
@@ -242,7 +242,7 @@ class _Verifier:
         cells = (cell for cell in self.plan.cells if isinstance(cell, AnalysisCell) and cell.state == "cached")
         return [cell for cell in cells if cell.key.metric == "partners"]
 
-    def _other_sinks(self, cell: Cell, sinks_counted: int, reading: Reading, stored: Numbers) -> bool:
+    def _other_sinks(self, cell: VerifiedCell, sinks_counted: int, reading: CorpusReading, stored: Numbers) -> bool:
         measured = [number for number in by_cloud.sinks(reading, {}) if number.statistic in _COUNTED]
         again = {(number.statistic, number.view): number.value for number in measured}
         was = {key[:2]: number.value for key, number in stored.items() if key[0] in _COUNTED}
@@ -260,11 +260,11 @@ class _Verifier:
             self.result.skip(f"{name}.{statistic}", numbers, _OTHER_SINKS if other_sinks else _AT_CUT)
         return kept
 
-    def _checkpoint(self, cell: Cell) -> Checkpoint:
+    def _checkpoint(self, cell: VerifiedCell) -> Checkpoint:
         ready = prepare(or_raise(self.plan.checkpoints[cell.model]), self.progress)
         return next(checkpoint for checkpoint in ready if checkpoint.name == cell.checkpoint)
 
-    def _read(self, cell: Cell, model: PlainModel, folder: Path) -> Reading:
+    def _read(self, cell: VerifiedCell, model: PlainModel, folder: Path) -> CorpusReading:
         folder.mkdir()
         needed = 4 * int(cell.counted["tokens"]) * int(cell.facts["width"]) * (int(cell.facts["layers"]) + 2)
         if needed > _DISK * shutil.disk_usage(folder).free:
@@ -276,7 +276,7 @@ class _Verifier:
         limits = (part.max_tokens, cell.facts["max_tokens"])
         chat = part if isinstance(part, FileCorpus) and part.chat else None
         baseline = self.plan.baselines.get(cell.model)
-        reading = Reading(
+        reading = CorpusReading(
             folder,
             self.study.run.seed,
             cell.facts["role"] == "decoder",
@@ -292,7 +292,7 @@ class _Verifier:
             reading.read(model, advance)
         return reading
 
-    def _moved(self, cell: Cell, model: PlainModel) -> float:
+    def _moved(self, cell: VerifiedCell, model: PlainModel) -> float:
         deviation = cell.facts["precision_deviation"] if cell.facts["precision"] == "mixed" else None
         if not model.full_precision:
             deviation = max(deviation or 0.0, 0.004)  # what bf16 rounds to
@@ -305,8 +305,13 @@ class _Verifier:
         return moved
 
     def _remeasured(
-        self, metric: str, options: Mapping[str, Any], reading: Reading, cell: Cell, subject: Subject
-    ) -> tuple[Sequence[Found], str]:
+        self,
+        metric: str,
+        options: Mapping[str, Any],
+        reading: CorpusReading,
+        cell: VerifiedCell,
+        subject: VerifiedModel,
+    ) -> tuple[Sequence[Remeasured], str]:
         """Return the numbers of a metric, and why some are missing."""
         if metric in MODEL_PATHS and not reading.is_whole:
             return [], "no independent path for one role of a chat"
@@ -322,14 +327,14 @@ class _Verifier:
             return [], _NO_PATH
         if metric == "layer_pairs":
             self.means[cell.side] = {view: text_means(reading, view, options["texts"]) for view in reading.views}
-        numbers: list[Found] = []
+        numbers: list[Remeasured] = []
         try:
             numbers.extend(path)  # keeps what came before the reason
         except NoPath as reason:
             return numbers, str(reason)
         return numbers, ""
 
-    def _note_missing(self, metric: str, stored: Numbers, again: Sequence[Found], reason: str) -> None:
+    def _note_missing(self, metric: str, stored: Numbers, again: Sequence[Remeasured], reason: str) -> None:
         attention = {key: number for key, number in stored.items() if key[2] and key[2].site == "attention"}
         for statistic, numbers in missing(attention, again).items():
             self.result.skip(f"{metric}.{statistic}", numbers, _ATTENTION)
@@ -343,7 +348,7 @@ class _Verifier:
                 why = _DRAWN
             self.result.skip(f"{metric}.{statistic}", numbers, why)
 
-    def between(self, cells: Sequence[Cell]) -> None:
+    def between(self, cells: Sequence[VerifiedCell]) -> None:
         """Compare what is stored of the layers of two models, where both were measured again on one corpus."""
         options = next((c.settings for c in self.plan.cells if c.key.metric == "layer_pairs"), None)
         for first, second in combinations(cells, 2):
@@ -353,7 +358,7 @@ class _Verifier:
                 stored = stored_pairs(self.store, self.study.study, a.corpus, sides).get("layer_pairs", {})
                 if options is None or a.corpus != b.corpus or not stored or not all(key in self.means for key in keys):
                     continue
-                again: list[Found] = []
+                again: list[Remeasured] = []
                 for view in self.study.views:
                     first_means, second_means = (self.means[key][view] for key in keys)
                     again += compare_means(first_means, second_means, view, options)
@@ -373,7 +378,7 @@ class _Verifier:
             measured = [side for side in (model, *partners) if side in self.read]
             moved = max(self.moved[side[:2]] for side in measured)
             numbers = self._comparable(metric, stored, moved, not self.other_sinks.isdisjoint(measured))
-            again: list[Found] = []
+            again: list[Remeasured] = []
             reason = "" if len(measured) > len(partners) else _OTHER_NOT_READ
             (reading, subject) = self.read[model]
             for other, ending in zip(partners, ("", "_seed"), strict=False):

@@ -18,7 +18,7 @@ from reporter.core.numbers import counted
 from reporter.geometry.intervals import quantile
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import PATH, Incomparable, Missing, Numbers
-from reporter.judge.points import FEWEST_MODELS, LEVEL, ROUNDING, Array, Finding, Inequality
+from reporter.judge.points import FEWEST_MODELS, LEVEL, ROUNDING, Array, Inequality, Outcome
 from reporter.metrics.base import Statistic
 from reporter.spec import Study
 from reporter.spec.claims import Claim
@@ -45,7 +45,7 @@ MOST = 1000
 """More times as many texts or models than that is no advice."""
 
 
-def power(finding: Finding, tested: int) -> str:
+def power(finding: Outcome, tested: int) -> str:
     """Say what would be needed to decide, in one or two sentences; empty where nothing can be said.
 
     Args:
@@ -104,7 +104,7 @@ def _least(part: Inequality, bound: float, reach: float) -> str:
     )
 
 
-def _needed(finding: Finding, tested: int, gap: float, more: float) -> str:
+def _needed(finding: Outcome, tested: int, gap: float, more: float) -> str:
     assert finding.part is not None
     estimates, now = finding.part.estimates, finding.models
     texts = None if estimates.texts is None else float(np.ravel(estimates.texts)[0])
@@ -119,7 +119,7 @@ def _needed(finding: Finding, tested: int, gap: float, more: float) -> str:
 
 
 Form = TypeVar("Form", bound=Claim)
-Test = Callable[["Numbers", Form, str, str | None], Finding]
+Test = Callable[["Numbers", Form, str, str | None], Outcome]
 """Tests a claim on the study's numbers, under a view, on the models or on a null baseline of them.
 
 Raises :class:`~reporter.judge.numbers.Missing` where numbers are missing: the claim is 'failed', with that reason.

@@ -125,7 +125,7 @@ def _foresees(study: Study, claim: DifferClaim, words: Mapping[str, int]) -> str
 
 
 @claims.claim_kind("differ", DifferClaim, place=3, compares_roles=_compares_roles, foresees=_foresees)
-def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, baseline: str | None) -> points.Finding:
+def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, baseline: str | None) -> points.Outcome:
     """Test how two sets differ on a statistic: at a layer, or on its mean over layers.
 
     Each model has one number on a side: the mean over the side's corpora. Different models are compared by Welch's
@@ -205,9 +205,9 @@ def _layer_text(statistic: Statistic | None, layer: int | str | None) -> str:
     return f"mean over {kind}s" if layer is None else f"the last {kind}" if layer == "last" else place(int(layer), step)
 
 
-def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float) -> dict[str, points.Finding]:
+def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float) -> dict[str, points.Outcome]:
     """Return what is found of each model by itself, on both sides' corpora."""
-    other, findings, name = dict(b), dict[str, points.Finding](), "the difference"
+    other, findings, name = dict(b), dict[str, points.Outcome](), "the difference"
     for model, number in a:
         finding = _tested(numbers, claim, number.minus(other[model]), least, name, detail={"statistic": name})
         finding = finding if finding.tested else replace(finding, why=claims.no_error(1, [model]))
@@ -217,10 +217,10 @@ def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float
 
 def _tested(
     numbers: Numbers, claim: Differ, estimates: points.Estimates, least: float, name: str, **more: Any
-) -> points.Finding:
+) -> points.Outcome:
     certain, bounds = bool(np.isfinite(estimates.error).all()), claims.difference_bounds(numbers, claim.metric)
     tests = points.inequalities(estimates, claim.is_, least, name)
-    return points.Finding.of(*tests, certain, bounds, wanted=points.Range.of(claim.is_, least), **more)
+    return points.Outcome.of(*tests, certain, bounds, wanted=points.Range.of(claim.is_, least), **more)
 
 
 def _copies(numbers: Numbers, a: Sequence[str], b: Sequence[str]) -> list[str]:

@@ -145,7 +145,7 @@ def _sampled(claim: RelationClaim, study: Study) -> Iterator[Complaint]:
 
 
 @claims.claim_kind("relation", RelationClaim, place=4, compares_roles=_compares_roles, fits=_sampled)
-def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, baseline: str | None) -> points.Finding:
+def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, baseline: str | None) -> points.Outcome:
     """Test a correlation on each corpus.
 
     Args:
@@ -166,9 +166,9 @@ def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, 
     strict = numbers.named(claim.models)
     each = strict if claim.every is None else claim.every
     fixed = numbers.study.texts == "fixed" and claim.over == "types"
-    units: list[points.Finding] = []
+    units: list[points.Outcome] = []
     evidence: list[dict[str, Any]] = []
-    by_model: dict[str, list[points.Finding]] = defaultdict(list)
+    by_model: dict[str, list[points.Outcome]] = defaultdict(list)
     for corpus in corpora:
         if claim.over == "models":
             related, more = _over_models(numbers, claim, view, corpus, models, baseline, strict)
@@ -383,7 +383,7 @@ def _in_full(part: points.Inequality, moved: tuple[float, float]) -> points.Ineq
     )
 
 
-def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) -> points.Finding:
+def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) -> points.Outcome:
     """Decide on one correlation, or on the mean z of several independent models.
 
     Types of texts that are fixed are no sample of others: what is left of their error is rounding.
@@ -413,7 +413,7 @@ def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) 
     few = f"there are too few independent {claim.over} for a correlation"
     if np.isinf(moved).any():
         few = f"errors over texts are as large as the differences between {claim.over}; add texts"
-    finding = points.Finding.of(
+    finding = points.Outcome.of(
         needs,
         breaks,
         certain,

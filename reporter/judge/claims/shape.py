@@ -114,7 +114,7 @@ def _fixed_peaks(claim: ShapeClaim, fixed: Fixed, plain: Collection[str]) -> Ite
 
 
 @claims.claim_kind("shape", ShapeClaim, place=2, refuses=_fixed_peaks)
-def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str | None) -> points.Finding:
+def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str | None) -> points.Outcome:
     """Test a shape on each corpus, on each model that is named, or on the mean of a group (``every`` can say so).
 
     Args:
@@ -133,9 +133,9 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
     steps, named = shape.over == "step", numbers.named(shape.models)
     each = named if shape.every is None else shape.every
     read = source.over_training if steps else source.over_depth
-    units: list[points.Finding] = []
+    units: list[points.Outcome] = []
     evidence: list[dict[str, Any]] = []
-    by_model: dict[str, list[points.Finding]] = defaultdict(list)
+    by_model: dict[str, list[points.Outcome]] = defaultdict(list)
     for corpus in corpora:
         profiles, left_out = claims.left_out(models, partial(read, corpus=corpus), strict=named)
         notes += [*left_out, *(note for profile in profiles for note in profile.notes)]
@@ -170,7 +170,7 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
     )
 
 
-def _each_by_itself(alone: Mapping[str, points.Finding], units: int) -> str:
+def _each_by_itself(alone: Mapping[str, points.Outcome], units: int) -> str:
     most = min(1.0, 2 * max(1.0 if finding.holds is None else finding.holds for finding in alone.values()))
     if units < points.FEWEST_MODELS or most > 2 * points.LEVEL:
         return ""
@@ -195,7 +195,7 @@ def _refuse_what_is_fixed(profile: Profile, shape: Shape) -> None:
 
 def _test(
     numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequence[str]], shape: Shape
-) -> points.Finding:
+) -> points.Outcome:
     statistic, steps = numbers.statistic(shape.metric), shape.over == "step"
     per_step = not steps and statistic is not None and statistic.per == "step"
     common = together(profiles, units, steps, any_correlation=per_step)
@@ -206,7 +206,7 @@ def _test(
         raise Missing(f"{error} ({profiles[0].model} on '{profiles[0].corpus}')") from None
     several = len(units) >= points.FEWEST_MODELS
     tested, bounds = common.errors is not None or several, claims.difference_bounds(numbers, shape.metric)
-    finding = points.Finding.of(
+    finding = points.Outcome.of(
         ruling.needs,
         ruling.breaks,
         tested,

@@ -14,7 +14,7 @@ from pydantic import Field
 from reporter.core.errors import UsageError, hint
 from reporter.judge.claims import claim_kind, layer_sql
 from reporter.judge.numbers import MetricRow, Missing, Numbers, at_layer, finite
-from reporter.judge.points import Finding, Range
+from reporter.judge.points import Outcome, Range
 from reporter.metrics.base import catalogue
 from reporter.spec import Study
 from reporter.spec.claims import Claim, Refers, StatisticName
@@ -72,7 +72,7 @@ class _Comparison:
 
 
 @claim_kind("stays", StaysClaim, place=5, samples=False)
-def stays_finding(numbers: Numbers, claim: StaysClaim, view: str, baseline: str | None) -> Finding:
+def stays_finding(numbers: Numbers, claim: StaysClaim, view: str, baseline: str | None) -> Outcome:
     """Compare a profile with an earlier run and name the first block that moved.
 
     Args:
@@ -115,7 +115,7 @@ def stays_finding(numbers: Numbers, claim: StaysClaim, view: str, baseline: str 
             else f"the first number that moved is at {place}; the change began at the earliest one that any claim names"
         )
     same = not beyond and layers == expected
-    return Finding(
+    return Outcome(
         None,
         None,
         shown.now,

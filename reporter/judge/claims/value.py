@@ -26,7 +26,7 @@ from reporter.core.places import place
 from reporter.geometry.intervals import below, errors_of, freedom, quantile, text_errors
 from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, layer_sql, left_out
 from reporter.judge.numbers import PATH, Bounded, MetricRow, Missing, Numbers, at_layer, finite
-from reporter.judge.points import FIXED, Array, Estimates, Finding, Inequality, Range, clipped, every
+from reporter.judge.points import FIXED, Array, Estimates, Inequality, Outcome, Range, clipped, every
 from reporter.judge.profiles import by_definition, fixed_ends
 from reporter.spec import Study
 from reporter.spec.claims import GROUPS, WITH_BASE, Bound, Claim, MetricNumber, Number, SqlNumber
@@ -104,7 +104,7 @@ def _has_a_base(claim: ValueClaim, study: Study) -> Iterator[Complaint]:
 @claim_kind(
     "value", ValueClaim, place=1, under_views=lambda claim: not isinstance(claim.value, SqlNumber), fits=_has_a_base
 )
-def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Finding:
+def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Outcome:
     """Test a number against its bounds; of several models each one's, which must all lie there.
 
     Args:
@@ -122,7 +122,7 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
     suffix = f" ({baseline})" if baseline else ""
     shown, notes = numbers.models([source.model], source.metric, source.view or view, baseline)
 
-    def test(model: str) -> tuple[str, Finding]:
+    def test(model: str) -> tuple[str, Outcome]:
         return model, _of_one(numbers, _claim_about_model(claim, model.removesuffix(suffix)), view, baseline)
 
     findings, more = left_out(shown, test, strict=False)
@@ -144,7 +144,7 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
     return whole.with_detail(models=list(each), evidence=evidence, notes=notes, sql=sql)
 
 
-def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Finding:
+def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Outcome:
     """Test the number of one model, or of a query."""
     fixed = numbers.study.texts == "fixed"
 
@@ -217,8 +217,8 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
         least, most = clipped(ends, bounds)
     if exact or unsure:
         word: Word = "inconclusive" if unsure else "supported" if inside else "refuted"
-        return Finding(None, None, value.value, least, most, claimed, word, why, detail=detail)
-    return Finding(holds, fails, value.value, least, most, claimed, part=nearest, detail=detail)
+        return Outcome(None, None, value.value, least, most, claimed, word, why, detail=detail)
+    return Outcome(holds, fails, value.value, least, most, claimed, part=nearest, detail=detail)
 
 
 def _described(numbers: Numbers, source: MetricNumber) -> str:

@@ -29,13 +29,13 @@ from reporter.judge.questions.extremes import ask_chance, ask_extremes, ask_refe
 from reporter.judge.questions.layer import LAYER
 from reporter.judge.questions.models import ask_corpora, ask_models, ask_roles
 from reporter.judge.questions.probes import PROBED
-from reporter.judge.questions.question import Answer, Box, Column, Question, Read, Record, numeric, table
+from reporter.judge.questions.question import Answer, Box, BoxColumn, Question, Read, Record, numeric, table
 from reporter.judge.questions.sinks import SINKS, ask_sinks
 from reporter.judge.questions.subjects import MATERIAL, Observation, Subjects, Test
 from reporter.judge.questions.training import TRAINING, ask_training
 from reporter.spec import Study
 from reporter.store import Store
-from reporter.store.schema import Found
+from reporter.store.schema import Finding
 
 KINDS: Mapping[str, Callable[[Subjects], Iterator[Test]]] = {
     "base": ask_states,
@@ -133,7 +133,7 @@ def _row(subjects: Subjects, rank: int, kind: str, result: Observation, looked_a
     metric, _, name = result.full_name.partition(".")
     statistic = subjects.statistics.get(result.full_name)
     first, last = result.layers or (None, None)
-    return Found.of(
+    return Finding.of(
         vars(result),
         rank=rank,
         kind=kind,
@@ -184,12 +184,12 @@ def _claims(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
     verdicts = [row["verdict"] for row in rows if row["reading"] == 1]
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in dict.fromkeys(verdicts))
     estimate = (
-        Column("verdict", lambda row: row["verdict"]),
+        BoxColumn("verdict", lambda row: row["verdict"]),
         numeric("number", lambda row: "" if row["value"] is None else short(row["value"])),
         numeric("95 %", _ends),
     )
-    says = Column("claim", lambda row: row["says"] if row["reading"] == 1 else "the same")
-    tokens = Column("tokens", lambda row: ", ".join(filter(None, (token_set(row["view"] or ""), row["baseline"]))))
+    says = BoxColumn("claim", lambda row: row["says"] if row["reading"] == 1 else "the same")
+    tokens = BoxColumn("tokens", lambda row: ", ".join(filter(None, (token_set(row["view"] or ""), row["baseline"]))))
     verdict = f"{counts}, corrected for the number of claims."
     registered = {row["claim"]: row["registration"] or NOT_REGISTERED for row in rows if row["reading"] == 1}
     lines = registration_lines(registered) or [f"claims: {NOT_REGISTERED}"]
@@ -197,7 +197,10 @@ def _claims(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
     yield Box("Verdicts", verdict, **table(rows, says, tokens, *estimate), notes=notes)
     if by_model := tables.get("claims_by_model"):
         of_claim = {row["claim"]: row["says"] for row in rows}
-        says, model = Column("claim", lambda row: of_claim[row["claim"]]), Column("model", lambda row: row["model"])
+        says, model = (
+            BoxColumn("claim", lambda row: of_claim[row["claim"]]),
+            BoxColumn("model", lambda row: row["model"]),
+        )
         alone = "the verdict of each model alone, corrected for all models of all claims."
         yield Box("Model by model", alone, **table(by_model, says, model, *estimate))
 

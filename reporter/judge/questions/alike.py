@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from reporter.core.numbers import counted, estimate, p_value, short
 from reporter.core.table import VIEWS, Row
 from reporter.geometry.statistics import LEVEL
-from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
 from reporter.store.answers import AlikeAnswer
 
 MEANINGS = {"cka": "all distances (CKA)", "knn": "shared neighbours"}
@@ -49,8 +49,8 @@ def _box(rows: Sequence[Record]) -> Box:
         f"{counted(first['searched'], 'comparison')} of models, texts and statistics (false discovery rate).",
         **table(
             rows,
-            Column("similarity", lambda row: MEANINGS[row["statistic"]]),
-            Column("most similar layers", lambda row: f"{row['layer_a']} and {row['layer_b']}"),
+            BoxColumn("similarity", lambda row: MEANINGS[row["statistic"]]),
+            BoxColumn("most similar layers", lambda row: f"{row['layer_a']} and {row['layer_b']}"),
             numeric("calibrated", lambda row: estimate(row["calibrated"], row["ci_low"], row["ci_high"])),
             numeric("raw", lambda row: short(row["value"])),
             numeric("threshold of chance", lambda row: short(row["threshold"])),

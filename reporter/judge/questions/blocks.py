@@ -10,7 +10,18 @@ from reporter.core.places import numbers_of, ranges
 from reporter.core.table import Row
 from reporter.geometry.intervals import freedom, sign_after
 from reporter.geometry.statistics import kendall
-from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
+from reporter.judge.questions.question import (
+    Advice,
+    Box,
+    BoxColumn,
+    Question,
+    Read,
+    Record,
+    gaps,
+    grouped,
+    numeric,
+    table,
+)
 from reporter.metrics.skip import NEGLIGIBLE
 from reporter.store.answers import BlockAnswer, BlockOrder
 
@@ -130,12 +141,12 @@ def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
         **table(
             rows,
             numeric("blocks removed", lambda row: row["many"]),
-            Column("best set tried", lambda row: row["blocks"]),
-            Column("proposed by", lambda row: row["by"]),
+            BoxColumn("best set tried", lambda row: row["blocks"]),
+            BoxColumn("proposed by", lambda row: row["by"]),
             numeric("change of loss", lambda row: signed(row["change"])),
-            Column("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
+            BoxColumn("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
             numeric("perplexity", lambda row: f"× {short(exp(row['change']))}"),
-            Column("next best", _next_best),
+            BoxColumn("next best", _next_best),
         ),
         notes=(
             f"Each row is the best of up to four sets on {first['tokens']:,} tokens, without further training. The "

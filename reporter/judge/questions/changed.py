@@ -22,7 +22,18 @@ from reporter.judge.claims import least_effect
 from reporter.judge.numbers import PATH, Missing, declared
 from reporter.judge.points import Estimates
 from reporter.judge.profiles import Profile, Profiles
-from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
+from reporter.judge.questions.question import (
+    Advice,
+    Box,
+    BoxColumn,
+    Question,
+    Read,
+    Record,
+    gaps,
+    grouped,
+    numeric,
+    table,
+)
 from reporter.judge.questions.subjects import MATERIAL, Observation, Subject, Subjects, Test, curve, number
 from reporter.metrics.base import Statistic
 from reporter.metrics.change import NEAR, SAME
@@ -334,10 +345,10 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
         says=" ".join(sentence for sentence in sentences if sentence),
         **table(
             shown,
-            Column("number", lambda change: change["number"]),
+            BoxColumn("number", lambda change: change["number"]),
             numeric("layer", _layer),
             numeric("change", lambda change: signed(change["value"])),
-            Column("95 % interval", _interval),
+            BoxColumn("95 % interval", _interval),
             numeric("minimum meaningful difference", lambda change: short(change["smallest"], 2)),
             numeric("layers changed", lambda change: f"{change['beyond']} of {change['layers']}"),
         ),

@@ -16,7 +16,7 @@ from reporter.core.places import in_backticks, place, places, ranges
 from reporter.core.table import Row
 from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
 from reporter.geometry.statistics import behind_best
-from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import ONE_DRAW, UNKNOWN, Observation, Subjects, Test, curve, number
 from reporter.metrics.analysis import texts_share
 from reporter.store.answers import ConceptAnswer
@@ -134,16 +134,16 @@ def _box(rows: Sequence[Record]) -> Box:
         says=_says(concepts),
         **table(
             [(concept, _strongest(concept)) for concept in concepts],
-            Column("concept", lambda row: row[0][0]["concept"]),
-            Column("shared direction", partial(_layers_text, concepts=len(concepts))),
+            BoxColumn("concept", lambda row: row[0][0]["concept"]),
+            BoxColumn("shared direction", partial(_layers_text, concepts=len(concepts))),
             numeric("strongest at layer", lambda row: "–" if row[1] is None else row[1]["layer"]),
             numeric("consistency", lambda row: "–" if row[1] is None else short(row[1]["consistency"], 2)),
-            Column(
+            BoxColumn(
                 "95 % interval", lambda row: "" if row[1] is None else interval(row[1]["ci_low"], row[1]["ci_high"])
             ),
             numeric("chance level", lambda row: "–" if row[1] is None else short(row[1]["chance"], 2)),
             numeric("p, corrected for layers", lambda row: "–" if row[1] is None else p_value(row[1]["p"], 2)),
-            Column("not significantly weaker at layers", _similar),
+            BoxColumn("not significantly weaker at layers", _similar),
             numeric("pairs", lambda row: row[0][0]["n"]),
         ),
         notes=tuple(_notes(concepts)),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from reporter.core.numbers import estimate, short
 from reporter.core.places import in_backticks
 from reporter.core.table import VIEWS, Row
-from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
 from reporter.metrics.lens import NEAR
 from reporter.store.answers import DepthAnswer
 
@@ -50,9 +50,9 @@ def _box(rows: Mapping[str, Record]) -> Box:
         says=f"{says}.",
         **table(
             [rows[name] for name in MEANINGS if name in rows],
-            Column("number", lambda row: in_backticks(row["number"])),
+            BoxColumn("number", lambda row: in_backticks(row["number"])),
             numeric("value", _estimate),
-            Column("meaning", lambda row: MEANINGS[row["number"]]),
+            BoxColumn("meaning", lambda row: MEANINGS[row["number"]]),
         ),
         notes=("The head was trained for the last layer. A lens tuned for each layer mostly finds smaller depths.",),
     )

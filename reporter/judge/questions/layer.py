@@ -26,7 +26,7 @@ from reporter.geometry.statistics import behind_best
 from reporter.judge.claims import least_effect
 from reporter.judge.questions.concepts import same_token_warning
 from reporter.judge.questions.probes import unprobed
-from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
 from reporter.metrics.partners import OWN
 from reporter.store.answers import End, Kind, LayerAnswer
 
@@ -278,14 +278,14 @@ def _recommended(rows: Sequence[Record], useful: Sequence[object]) -> Box:
         code="\n".join(dict.fromkeys([_code(take), *_other_code(rows, take)])),
         **table(
             grouped(sorted(rows, key=lambda row: (not row["best"], -row["value"])), "pooling", "variant"),
-            Column("pooling", lambda rows: _pooled(rows[0])),
-            Column("best layer", lambda rows: _place(rows[0])),
+            BoxColumn("pooling", lambda rows: _pooled(rows[0])),
+            BoxColumn("best layer", lambda rows: _place(rows[0])),
             numeric(_USE[kind][1], lambda rows: _number(rows[0])),
             numeric("points below the best", lambda rows: _below(rows[0])),
-            Column("significant", lambda rows: _significant(rows[0])),
+            BoxColumn("significant", lambda rows: _significant(rows[0])),
             numeric("last hidden state: points below", lambda rows: _below(_last(rows))),
-            Column("significant", lambda rows: _significant(_last(rows))),
-            Column("no significant difference from the best", _not_worse),
+            BoxColumn("significant", lambda rows: _significant(_last(rows))),
+            BoxColumn("no significant difference from the best", _not_worse),
         ),
         notes=tuple(_notes(rows, take)),
     )
@@ -321,7 +321,7 @@ def _every_layer(rows: Sequence[Record], useful: Sequence[object]) -> Box:
     return Box(
         about=f"{_about(rows[0], useful)}, every layer",
         says=f"{capital(_USE[best['kind']][1])} by pooling, with 95 % intervals for each layer alone{chance}.{classes}",
-        **table(layers, Column("layer", lambda row: capital(_place(row))), *shown),
+        **table(layers, BoxColumn("layer", lambda row: capital(_place(row))), *shown),
     )
 
 
@@ -349,9 +349,9 @@ def _compared(criteria: Sequence[Sequence[Record]]) -> Box:
         "the uncertainty of the layers is unknown.",
         **table(
             best,
-            Column("by", _criterion),
-            Column("pooling", lambda row: row["pooling"] or "–"),
-            Column("layer", _place),
+            BoxColumn("by", _criterion),
+            BoxColumn("pooling", lambda row: row["pooling"] or "–"),
+            BoxColumn("layer", _place),
             numeric("value", _number),
             *([points] if judged else []),
         ),
@@ -367,9 +367,9 @@ def _guessed(models: Sequence[Sequence[Sequence[Record]]]) -> Box:
         "choose:",
         **table(
             best,
-            Column("model", lambda row: row["model"]),
-            Column("by", _criterion),
-            Column("chosen layer", _place),
+            BoxColumn("model", lambda row: row["model"]),
+            BoxColumn("by", _criterion),
+            BoxColumn("chosen layer", _place),
             numeric("value", _number),
         ),
         notes=(_WEAK,),

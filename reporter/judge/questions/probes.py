@@ -12,7 +12,18 @@ from reporter.core.places import in_backticks, together
 from reporter.core.table import Row
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import FEWEST_TEXTS, of_units, quantile
-from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, gaps, grouped, numeric, table
+from reporter.judge.questions.question import (
+    Advice,
+    Box,
+    BoxColumn,
+    Question,
+    Read,
+    Record,
+    gaps,
+    grouped,
+    numeric,
+    table,
+)
 from reporter.store.answers import ProbeDifference
 
 _MODELS = """
@@ -139,7 +150,7 @@ def _against_base(rows: Sequence[Record]) -> Box:
             rows,
             numeric("layer", lambda row: row["layer"]),
             numeric("change of accuracy", lambda row: short(row["value"], 2)),
-            Column("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
+            BoxColumn("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
             numeric("texts", lambda row: row["n"]),
         ),
         notes=("Intervals are paired over texts and corrected for the number of layers.",),
@@ -161,11 +172,11 @@ def _of_layers(by_probe: Sequence[Sequence[Record]]) -> Box:
         "corrected for all pairs of layers of the model and probe.",
         **table(
             by_probe,
-            Column("model", lambda pairs: pairs[0]["model"]),
-            Column("probe", lambda pairs: pairs[0]["probe"]),
-            Column("kind", lambda pairs: KINDS[pairs[0]["statistic"]]),
+            BoxColumn("model", lambda pairs: pairs[0]["model"]),
+            BoxColumn("probe", lambda pairs: pairs[0]["probe"]),
+            BoxColumn("kind", lambda pairs: KINDS[pairs[0]["statistic"]]),
             numeric("pairs that differ", lambda pairs: f"{sum(row['apart'] for row in pairs)} of {len(pairs)}"),
-            Column("adjacent layers that differ", neighbours),
+            BoxColumn("adjacent layers that differ", neighbours),
         ),
     )
 

@@ -22,7 +22,7 @@ def grouped(rows: Iterable[Record], *columns: str) -> list[list[Record]]:
     return list(groups.values())
 
 
-class Column(NamedTuple):
+class BoxColumn(NamedTuple):
     """A column of a box's table: its heading, how a row is written in it, and whether it is one of numbers."""
 
     heading: str
@@ -30,12 +30,12 @@ class Column(NamedTuple):
     numeric: bool = False
 
 
-def numeric(heading: str, cell: Callable[[Any], str | int]) -> Column:
+def numeric(heading: str, cell: Callable[[Any], str | int]) -> BoxColumn:
     """Return a column of numbers."""
-    return Column(heading, cell, numeric=True)
+    return BoxColumn(heading, cell, numeric=True)
 
 
-def table(rows: Iterable[Any], *columns: Column) -> dict[str, Any]:
+def table(rows: Iterable[Any], *columns: BoxColumn) -> dict[str, Any]:
     """Return the columns and the rows of a box."""
     cells = tuple(tuple(str(column.cell(row)) for column in columns) for row in rows)
     return {"columns": tuple((column.heading, column.numeric) for column in columns), "rows": cells}

@@ -19,7 +19,7 @@ from reporter.forward.token_categories import FACTOR
 from reporter.judge.judging import NO_SINKS
 from reporter.judge.points import Array, Estimates, around, span
 from reporter.judge.profiles import Profile
-from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import RANDOM, SEARCHED, Observation, Subject, Subjects, Test, between, curve
 from reporter.store.answers import SinkAnswer
 
@@ -126,13 +126,13 @@ def _range(row: Record, what: str) -> str:
 
 
 _COLUMNS = (
-    Column(
+    BoxColumn(
         "token", lambda row: f"any of {row['types']} tokens" if row["token"] is None else in_backticks(row["token"])
     ),
-    Column("positions", partial(_range, what="position")),
+    BoxColumn("positions", partial(_range, what="position")),
     numeric("texts", lambda row: f"{row['texts']:,}"),
     numeric("sinks", lambda row: f"{row['count']:,}"),
-    Column("blocks", partial(_range, what="layer")),
+    BoxColumn("blocks", partial(_range, what="layer")),
     numeric("dimension", lambda row: "–" if row["dimension"] is None else row["dimension"]),
     numeric("norm / median", lambda row: short(row["norm_ratio"], 2)),
 )

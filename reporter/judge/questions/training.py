@@ -10,13 +10,13 @@ from reporter.core.numbers import short
 from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import freedom, quantile, text_error
-from reporter.geometry.statistics import LEVEL, Change, half_way, holm, passage, rests, turn
+from reporter.geometry.statistics import LEVEL, SeriesChange, half_way, holm, passage, rests, turn
 from reporter.judge.claims import least_effect
 from reporter.judge.numbers import Missing, main_statistics
 from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles
 from reporter.judge.questions.extremes import FEWEST, extreme, signed
-from reporter.judge.questions.question import Advice, Box, Column, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import Observation, Subject, Subjects, Test, curve, number, topic
 from reporter.metrics.base import Statistic
 from reporter.store.answers import TrainingAnswer
@@ -64,7 +64,7 @@ def _training_rows(read: Read) -> Iterator[Row | Advice]:
 
 
 def _rows(tested: Sequence[tuple[Statistic, Series]]) -> Iterator[TrainingAnswer]:
-    changes: list[tuple[Series, str, Change | None]] = []
+    changes: list[tuple[Series, str, SeriesChange | None]] = []
     for statistic, series in tested:
         values, errors = _numbers(series, statistic)
         for kind, test in (("half-way", half_way), ("turn", turn)):
@@ -91,7 +91,9 @@ def _numbers(series: Series, statistic: Statistic) -> tuple[Floats, Floats]:
     return np.array([row["value"] for row in series]), np.array(errors)
 
 
-def _row(series: Series, kind: Any, index: int, change: Change | None = None, p: float | None = None) -> TrainingAnswer:
+def _row(
+    series: Series, kind: Any, index: int, change: SeriesChange | None = None, p: float | None = None
+) -> TrainingAnswer:
     row = series[index]
     sizes = dict.fromkeys(("size", "size_low", "size_high", "step_low", "step_high"))
     if change is not None:
@@ -121,7 +123,7 @@ def _box(rows: Sequence[Record]) -> Box:
         says=_says(changed, titles, len(by_number)),
         **table(
             [kinds | {"title": titles[name]} for name, kinds in changed.items()],
-            Column("number", lambda kinds: kinds["title"]),
+            BoxColumn("number", lambda kinds: kinds["title"]),
             numeric("first", lambda kinds: short(kinds["rest"]["first"], 2)),
             numeric("last", lambda kinds: short(kinds["rest"]["last"], 2)),
             numeric("half of the change, at step", lambda kinds: _step(kinds.get("half-way"))),

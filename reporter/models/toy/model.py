@@ -36,7 +36,7 @@ def is_encoder(recipe: Recipe) -> bool:
 
 
 @dataclass(frozen=True)
-class Batch:
+class TrainingBatch:
     """Input of one step.
 
     Args:
@@ -93,7 +93,7 @@ class Stream:
         """Return the share of tokens that the tokenizer does not know."""
         return float((self.tokens == self._special["unk"]).mean())
 
-    def draw(self, generator: torch.Generator) -> Batch:
+    def draw(self, generator: torch.Generator) -> TrainingBatch:
         """Return the rows of one step: from random texts, and of a long text a random part."""
         rows = torch.randint(len(self._runs), (self._recipe.batch,), generator=generator).numpy()
         starts, stops = self._runs[rows].T
@@ -103,7 +103,7 @@ class Stream:
         pieces = np.stack([starts, np.minimum(stops, starts + self._room)], axis=1)
         return self._batch(pieces, generator, disguised=_DISGUISED)
 
-    def all(self, generator: torch.Generator) -> list[Batch]:
+    def all(self, generator: torch.Generator) -> list[TrainingBatch]:
         """Return every token in rows that do not overlap, in order; of an encoder under several maskings.
 
         What an encoder has to guess is always hidden here. Counting tokens that are shown, which it only has
@@ -119,7 +119,7 @@ class Stream:
         starts = list(range(0, len(pieces), size)) * (_MASKINGS if self._encoder else 1)
         return [self._batch(pieces[i : i + size], generator, disguised=0.0) for i in starts]
 
-    def _batch(self, pieces: NDArray[np.int64], generator: torch.Generator, disguised: float) -> Batch:
+    def _batch(self, pieces: NDArray[np.int64], generator: torch.Generator, disguised: float) -> TrainingBatch:
         lengths = pieces[:, 1] - pieces[:, 0]
         columns = np.arange(lengths.max())
         real = columns < lengths[:, None]
@@ -127,9 +127,9 @@ class Stream:
         rows, present = torch.from_numpy(ids).long(), torch.from_numpy(real)
         if self._encoder:
             return self._masked(rows, present, generator, disguised)
-        return Batch(rows, present.long(), rows.where(present, torch.tensor(IGNORED)))
+        return TrainingBatch(rows, present.long(), rows.where(present, torch.tensor(IGNORED)))
 
-    def _masked(self, ids: Tensor, real: Tensor, generator: torch.Generator, disguised: float) -> Batch:
+    def _masked(self, ids: Tensor, real: Tensor, generator: torch.Generator, disguised: float) -> TrainingBatch:
         special = self._special
         guess = real & (torch.rand(ids.shape, generator=generator) < self._recipe.mask_share)
         guess[:, 0] |= ~guess.any(dim=1)  # at least one in each row
@@ -148,7 +148,7 @@ class Stream:
         framed[:, 1:-1] = torch.where(real, ids, special["pad"])
         framed[torch.arange(rows), lengths + 1] = special["sep"]
         targets[:, 1:-1] = labels
-        return Batch(framed, (torch.arange(length + 2) < lengths[:, None] + 2).long(), targets)
+        return TrainingBatch(framed, (torch.arange(length + 2) < lengths[:, None] + 2).long(), targets)
 
 
 def held_out(texts: int) -> int:
@@ -309,7 +309,7 @@ class Training:
         model.train()
         return total / tokens
 
-    def _predictions(self, model: Any, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _predictions(self, model: Any, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """Return logits and the tokens to be predicted: of an encoder those that it has to guess alone."""
         if not is_encoder(self._recipe):
             logits = model(input_ids=batch.ids, use_cache=False).logits[:, :-1]

@@ -65,7 +65,7 @@ class Referent:
         return self.pronoun == "they"
 
 
-class Sentence:
+class SentenceDraft:
     """A sentence under construction: each method appends the words of one kind of phrase."""
 
     def __init__(self, draws: Draws, familiar: dict[NounClass, list[Noun]]) -> None:
@@ -336,13 +336,13 @@ def _text(draws: Draws, words: int) -> str:
     sentences: list[str] = []
     while words:
         for _ in range(_TRIES):
-            sentence = Sentence(draws, familiar)
+            sentence = SentenceDraft(draws, familiar)
             sentence.begin()
             left = words - len(sentence.words)
             if left == 0 or left >= _SHORTEST_REST:
                 break
         else:
-            sentence = Sentence(draws, familiar)
+            sentence = SentenceDraft(draws, familiar)
             sentence.begin_with_length(words)
         words -= len(sentence.words)
         sentences.append(str(sentence))

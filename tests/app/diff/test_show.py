@@ -9,7 +9,7 @@ from app.diff.conftest import SPEC, alter, compare, compared, insert
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
-from reporter.app.diff.causes import Change, provenance_changes, spec_changes
+from reporter.app.diff.causes import Cause, provenance_changes, spec_changes
 from reporter.app.diff.show import show
 from reporter.app.diff.sides import find_sides, side_by_side
 
@@ -60,7 +60,7 @@ def test_each_change_of_a_study_file_is_one_line_with_its_path_and_layout_says_n
         ("  gpt2: some/gpt2\n", "", ("models.gpt2", {"hub": "some/gpt2"}, None)),
     ):
         assert BASE.count(old) == 1
-        assert spec_changes(BASE, BASE.replace(old, new)) == [Change(*change) for change in expected]
+        assert spec_changes(BASE, BASE.replace(old, new)) == [Cause(*change) for change in expected]
     for broken in ("study: [", "a: 1\na: 2", None, "- a list"):
         (change,) = spec_changes(BASE, broken)
         assert (change.where, change.a) == ("(the whole study file)", "a study")
@@ -182,7 +182,7 @@ def test_a_summary_then_the_largest_moves_in_every_form_and_an_exit_code(folder,
 
     assert "Provenance: 3, the first 1 shown; for more use --most N" in show(found, most=1)
     texts = (f"{'What is there to be seen in ' * 4}{end}?" for end in ("encoders", "decoders"))
-    output = show(replace(found, spec=[Change("question", *texts)]))
+    output = show(replace(found, spec=[Cause("question", *texts)]))
     assert "encoders?" in output and "decoders?" in output
 
     calls = (["diff", "old:", side, "--exit-code"] for side in ("new:", "again:", "nowhere:"))

@@ -14,7 +14,7 @@ import reporter
 from reporter.app.cli import app
 from reporter.app.verify.cells import Asked
 from reporter.app.verify.deviations import Stored, compare
-from reporter.app.verify.reading import Found, never_a_word, splitmix64
+from reporter.app.verify.reading import Remeasured, never_a_word, splitmix64
 from reporter.app.verify.verification import verify
 from reporter.core.errors import UsageError
 from reporter.metrics.base import catalogue
@@ -308,11 +308,13 @@ def test_near_zero_what_float32_leaves_uncertain_is_no_deviation():
         ("spectrum", 8.2e-8, 7.8e-9, False),
     ):
         numbers = {("kl", "words", None, None): Stored(stored, None)}
-        assert compare(metric, numbers, [Found("kl", "words", None, again)], "m", 0)[f"{metric}.kl"].passed == agrees
+        assert (
+            compare(metric, numbers, [Remeasured("kl", "words", None, again)], "m", 0)[f"{metric}.kl"].passed == agrees
+        )
 
 
 def test_what_bf16_products_move_a_state_by_is_no_deviation_of_a_small_distance():
     stored = {("distance", "words", None, None): Stored(0.0097, None)}
     for value, moved, agrees in ((0.0071, 0.02, True), (0.0397, 0.02, False), (0.0071, 0, False), (0.0097, 0, True)):
-        again = [Found("distance", "words", None, value)]
+        again = [Remeasured("distance", "words", None, value)]
         assert compare("change", stored, again, "m", moved)["change.distance"].passed == agrees

@@ -14,7 +14,7 @@ from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
 from reporter.judge.claims import power
 from reporter.judge.judging import corrected
-from reporter.judge.points import LEVEL, Estimates, Finding, Inequality, over_models
+from reporter.judge.points import LEVEL, Estimates, Inequality, Outcome, over_models
 
 PERCENT = 0.05
 """No allowance for chance: the aim is 2.5 %, the seeds are fixed, and a thousand repetitions read 3.3 % at most."""
@@ -97,7 +97,7 @@ def test_what_is_so_is_found_and_its_opposite_refuted(name):
 
 def advice(estimates, models, tested):
     """What would decide an inconclusive claim."""
-    return power(Finding(0.5, 0.5, 0.0, part=Inequality("the gap", estimates, 0.1), models=models), tested)
+    return power(Outcome(0.5, 0.5, 0.0, part=Inequality("the gap", estimates, 0.1), models=models), tested)
 
 
 @pytest.mark.parametrize("tested", [1, 8])

@@ -6,7 +6,7 @@ import pytest
 from reporter.charts.chart import filled
 from reporter.charts.profile import TRAINING
 from reporter.judge.judging import _reason
-from reporter.judge.points import Finding, Range
+from reporter.judge.points import Outcome, Range
 from reporter.judge.questions.training import _SERIES as SERIES
 from reporter.report.sides import PROFILES
 from reporter.runs.whole import write_over_models
@@ -214,4 +214,4 @@ def test_an_undecided_claim_does_not_say_that_its_interval_has_both_sides_where_
     }
     for says, cases in sides.items():
         for case in cases:
-            assert says in _reason(Finding(0.1, 0.9, 0.5, *case), "inconclusive", "inconclusive", 0.2, 1), case
+            assert says in _reason(Outcome(0.1, 0.9, 0.5, *case), "inconclusive", "inconclusive", 0.2, 1), case

@@ -9,7 +9,7 @@ from metrics.reading import by_kind
 from scipy.ndimage import gaussian_filter1d
 from scipy.spatial.distance import cdist
 
-from reporter.geometry.pairs import Rows, tiles
+from reporter.geometry.pairs import TableRows, tiles
 from reporter.metrics import _static_numbers as numbers
 from reporter.metrics import vocabulary
 from reporter.metrics._items import HistogramBin
@@ -37,7 +37,7 @@ def vectors(n, d, seed=0, shift=0.5):
 
 def rows_of(x):
     table = torch.as_tensor(x)
-    return Rows(table, np.arange(len(x)), norms(table))
+    return TableRows(table, np.arange(len(x)), norms(table))
 
 
 def full(x, y=None):
