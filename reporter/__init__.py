@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from pydantic import Field as Field
 
     import reporter.geometry as geometry
@@ -73,8 +74,6 @@ if TYPE_CHECKING:
     from reporter.texts.sources import file_hash as file_hash
     from reporter.texts.texts import Record as Record
 
-__version__ = "0.1.0"
-
 _HOMES = {
     "SourceContext": "reporter.texts.sources:SourceContext",
     "Between": "reporter.metrics.base:Between",
@@ -84,7 +83,7 @@ _HOMES = {
     "CorpusPart": "reporter.spec.corpora:CorpusPart",
     "Difference": "reporter.metrics.base:Difference",
     "Field": "pydantic:Field",
-    "Finding": "reporter.judge.points:Outcome",
+    "Outcome": "reporter.judge.points:Outcome",
     "Kinship": "reporter.judge.kinship:Kinship",
     "StatisticName": "reporter.spec.claims:StatisticName",
     "Measured": "reporter.app.measuring:Measured",
@@ -134,6 +133,8 @@ __all__ = ["geometry", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("reporter.core.version").VERSION
     if name == "geometry":  # a room, which stays in its name's place once it is imported
         return import_module("reporter.geometry")
     if name not in _HOMES:

@@ -181,9 +181,9 @@ def _open_closed_streams() -> None:
 
 def _show_version(requested: bool) -> None:
     if requested:
-        from reporter import __version__
+        from reporter.core.version import VERSION
 
-        typer.echo(f"reporter {__version__}")
+        typer.echo(f"reporter {VERSION}")
         raise typer.Exit
 
 

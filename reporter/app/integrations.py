@@ -14,12 +14,12 @@ from typing import Any
 
 import yaml
 
-from reporter import __version__
 from reporter.core.confined import confined, quoted
 from reporter.core.errors import UsageError, failing_as, hint, one_line
 from reporter.core.imports import optional
 from reporter.core.outputs import replacing
 from reporter.core.places import place, tag
+from reporter.core.version import VERSION
 from reporter.judge.numbers import main_statistics
 from reporter.store import Store
 from reporter.store.rows import spec_of
@@ -48,7 +48,7 @@ def hub(study: str, store: Store, folder: Path) -> None:
         [study],
     )
     lines = [f"# {row['title'] or study}", *([row["question"]] if row["question"] else [])]
-    lines += [f"Measured by `reporter` {__version__}; one file for each table of the study `{study}`."]
+    lines += [f"Measured by `reporter` {VERSION}; one file for each table of the study `{study}`."]
     stated = [f"- {claim['says']} **{claim['verdict']}** {_number(claim)}".rstrip() for claim in claims]
     lines += ["## Claims", *stated] if claims else []
     lines += ["## Tables", *(f"- `{name}`: {tables()[name].comment}" for name in written)]

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from reporter import __version__
 from reporter.core.errors import ReporterError, UsageError, failures, with_type
+from reporter.core.version import VERSION
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def build() -> str:
         for file in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".html", ".js", ".css")):
             hashed.update(f"{file.relative_to(folder)}\n".encode())
             hashed.update(file.read_bytes())
-    return f"{__version__}-{hashed.hexdigest()[:12]}"
+    return f"{VERSION}-{hashed.hexdigest()[:12]}"
 
 
 Thing = TypeVar("Thing")

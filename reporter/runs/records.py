@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reporter import __version__
 from reporter.core.errors import describe
+from reporter.core.version import VERSION
 from reporter.forward.inputs import warnings
 from reporter.forward.token_categories import SinkRule
 from reporter.models.checkpoint import Checkpoint
@@ -44,7 +44,7 @@ _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "duckdb",
 @cache
 def versions() -> dict[str, str]:
     """Return the version of reporter, Python and each library that numbers depend on."""
-    numbers = {"reporter": __version__, "python": platform.python_version()}
+    numbers = {"reporter": VERSION, "python": platform.python_version()}
     for name in _LIBRARIES:
         with suppress(PackageNotFoundError):
             numbers[name] = version(name)

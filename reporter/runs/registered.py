@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from reporter import __version__
 from reporter.core.errors import ReporterError, UsageError, one_line
 from reporter.core.files import read_note, sha256, stored_json, write_note, writing
 from reporter.core.imports import code_of
+from reporter.core.version import VERSION
 from reporter.judge.claims import kind_of
 from reporter.judge.judging import CORRECTION, NOT_REGISTERED
 from reporter.metrics.analysis import analyses
@@ -124,7 +124,7 @@ def register(file: StudyFile) -> str:
     about = {"study": file.study.study, "registered_utc": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"}
     hashes = {name: _hash(part) for name, part in described.items()}
     with writing(path):
-        write_note(path, {**about, "reporter": __version__, "sha256": hashes, **described})
+        write_note(path, {**about, "reporter": VERSION, "sha256": hashes, **described})
     return f"registered in {path}; to prove the date, publish the file or its SHA-256, {sha256(path)}"
 
 
@@ -147,8 +147,8 @@ def _changes(note: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[
     for name, claim in now["claims"].items():
         changed[name] = _different(note["claims"][name], claim) if name in note["claims"] else ["added later"]
     for keys in changed.values():
-        if keys and note["reporter"] != __version__:
-            keys.append(f"reporter {note['reporter']} → {__version__}")  # which may be why
+        if keys and note["reporter"] != VERSION:
+            keys.append(f"reporter {note['reporter']} → {VERSION}")  # which may be why
     return changed
 
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reporter import __version__
 from reporter.core.confined import identifier, quoted
 from reporter.core.errors import ReporterError, failing_as, first_line, no_study
 from reporter.core.files import is_unfinished, link_or_copy
 from reporter.core.outputs import replacing
 from reporter.core.table import Table
+from reporter.core.version import VERSION
 from reporter.store.schema import SCHEMA_VERSION, tables
 from reporter.store.shape import attached, comments_on, require_version
 
@@ -45,7 +45,7 @@ def write_parquet(database: Path, study: str, to: Path) -> list[Path]:
     with replacing(to, alone=True) as fresh, failing_as(f"{to} cannot be written", duckdb.Error):
         _copy_tables(database, study, fresh)
         written = [path.relative_to(fresh) for path in sorted(fresh.rglob("*.parquet"))]
-        (fresh / MARK).write_text(json.dumps({"reporter": __version__, "schema_version": SCHEMA_VERSION}) + "\n")
+        (fresh / MARK).write_text(json.dumps({"reporter": VERSION, "schema_version": SCHEMA_VERSION}) + "\n")
         _keep_others(to, fresh, f"study={study}")
     return [to / path for path in written]
 
@@ -155,7 +155,7 @@ def _check(folder: Path) -> None:
         raise ReporterError(f"cannot read {folder / MARK}; export the study again") from problem
     if version > SCHEMA_VERSION:
         raise ReporterError(
-            f"{folder} was written by reporter {by}, which is newer than this version ({__version__}); upgrade reporter"
+            f"{folder} was written by reporter {by}, which is newer than this version ({VERSION}); upgrade reporter"
         )
     if version < SCHEMA_VERSION:
         raise ReporterError(f"{folder} was written by an older version of reporter ({by}); export the study again")

@@ -22,12 +22,12 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reporter import __version__
 from reporter.core.children import Limit, in_child
 from reporter.core.confined import confined, quoted, require_plain
 from reporter.core.errors import ReporterError, first_line, no_results
 from reporter.core.files import place_file, unfinished_folder, writing
 from reporter.core.table import LAST_CHECKPOINT, Column, Table
+from reporter.core.version import VERSION
 from reporter.metrics.base import Value
 from reporter.store.schema import KEPT, SCHEMA_VERSION, tables
 
@@ -392,7 +392,7 @@ def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         for statement in _statements(comments.keys()):
             connection.execute(statement)
         connection.execute("DELETE FROM schema_version")
-        connection.execute("INSERT INTO schema_version VALUES (?, ?)", [SCHEMA_VERSION, __version__])
+        connection.execute("INSERT INTO schema_version VALUES (?, ?)", [SCHEMA_VERSION, VERSION])
 
 
 def _warn_of_lost_tables(
@@ -436,7 +436,7 @@ def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     version, written_by = int(rows[0][0]), rows[0][1]
     if version > SCHEMA_VERSION:
         raise ReporterError(
-            f"{path} was written by reporter {written_by}, which is newer than this version ({__version__}); upgrade "
+            f"{path} was written by reporter {written_by}, which is newer than this version ({VERSION}); upgrade "
             "reporter, or choose another folder for the results with --out"
         )
     return version
@@ -447,7 +447,7 @@ def require_version(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     version = version_of(connection, path)
     if 0 < version < SCHEMA_VERSION:
         raise ReporterError(
-            f"{path} was written by an older version of reporter, and this version ({__version__}) cannot read it; "
+            f"{path} was written by an older version of reporter, and this version ({VERSION}) cannot read it; "
             "move it away and run the study again, which reuses the cache"
         )
     return version

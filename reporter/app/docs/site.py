@@ -14,11 +14,11 @@ from pydoc import locate
 from types import ModuleType
 from typing import Any
 
-from reporter import __version__
 from reporter.core.errors import ReporterError
 from reporter.core.files import user_cache
 from reporter.core.imports import optional
 from reporter.core.outputs import is_written, replacing
+from reporter.core.version import VERSION
 
 HERE = Path(__file__).resolve().parent
 SHIPPED = HERE / "site"
@@ -29,9 +29,9 @@ _ELSEWHERE = {"CONTRIBUTING.md": "contributing.md", "studies/quickstart.md": "fi
 
 _SETTINGS: dict[str, Any] = {
     "project": "reporter",
-    "html_title": f"reporter {__version__}",
-    "version": __version__,
-    "release": __version__,
+    "html_title": f"reporter {VERSION}",
+    "version": VERSION,
+    "release": VERSION,
     "extensions": ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"],
     "exclude_patterns": ["parts"],
     "myst_enable_extensions": ["deflist"],
