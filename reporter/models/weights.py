@@ -80,7 +80,8 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartNa
     module: Any = measured[0]
     condition = Condition.of(module)
     ids = torch.zeros((1, 2), dtype=torch.long)
-    lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
+    with failing_as("the model fails on a short test input"):
+        lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
     condition.restore()
     if lacking:
         raise ReporterError(

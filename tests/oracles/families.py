@@ -232,6 +232,16 @@ def spread(model: Any) -> None:
                 parameter.add_(torch.randn(parameter.shape) * 0.2)
 
 
+def repaired(model: Any) -> Any:
+    """Return a model with random norms and biases, and numbers wherever its own initialisation left none."""
+    spread(model)
+    for parameter in model.parameters():
+        with torch.no_grad():
+            if not parameter.abs().le(1e3).all():
+                parameter.normal_(std=0.2)
+    return model
+
+
 def loaded(folder: Path) -> Any:
     """Load the model of a folder as a run does."""
     (checkpoint,) = resolve("m", PathModel(path=folder), folder, folder / "cache", None, offline=True)
