@@ -226,9 +226,14 @@ def test_a_model_without_a_head_of_that_kind_is_refused(shared):
     for name in ("t5", "bart"):
         with pytest.raises(ReporterError, match=r"reads the decoder, .*write `part: decoder`"):
             head_of(shared(name))
-    model = shared("gpt2")
-    with pytest.raises(ReporterError, match="no masked language model for the model type gpt2"):
-        head_of(replace(model, anatomy=replace(model.anatomy, role="encoder")))
+    for name, role in (("gpt2", "encoder"), ("distilbert", "decoder")):
+        model = shared(name)
+        other = replace(model, anatomy=replace(model.anatomy, role=role))
+        if role == "encoder":  # it has logits, but no loss: its attention would see what is to be predicted
+            assert "its head is a causal one" in head_of(other).problem
+        else:
+            with pytest.raises(ReporterError, match="no causal language model for the model type distilbert"):
+                head_of(other)
 
 
 def test_a_head_that_breaks_and_one_that_is_not_what_it_seems_are_refused(shared, monkeypatch):

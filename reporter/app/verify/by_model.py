@@ -159,6 +159,8 @@ class Subject:
         checkpoint = self.model.checkpoint
         if checkpoint.initialised is not None:
             raise NoPath("the head of a model with random weights has other random weights")
+        if checkpoint.part == "decoder":
+            raise NoPath("the head of a decoder beside its encoder has no second path")
         kind = transformers.AutoModelForCausalLM if self.causal else transformers.AutoModelForMaskedLM
         with loading(checkpoint, self.offline), torch.inference_mode(False):
             folder = local_folder(checkpoint, self.offline)
