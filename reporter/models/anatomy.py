@@ -236,6 +236,6 @@ def measured_limit(model: nn.Module, inputs: Mapping[str, Any], vocabulary: Tens
         table.shape[0] - int(rows.flatten()[0])
         for table, rows in lookups.seen
         if table.shape[0] >= length > 1 and table is not vocabulary
-        if rows.dim() and rows.shape[-1] == length and (rows.diff(dim=-1) == 1).all()
+        if rows.dim() and rows.shape[-1] >= length and (rows[..., :length].diff(dim=-1) == 1).all()  # or padded inside
     ]
     return min(limits, default=None)
