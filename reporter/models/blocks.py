@@ -247,7 +247,7 @@ def _streams(
 ) -> Iterator[tuple[Stream, Any]]:
     """Yield how states may be passed on, with the first two axes of what is: the usual way, then those that fit."""
     yield Stream(), shape
-    tried = {shape}
+    tried: set[tuple[int, ...]] = {shape}
     texts, length = shape
     for passed in (p for call in calls for p in (*call.inputs, *call.outputs) if p.tensor.dim() == 3):
         layout = tuple(passed.tensor.shape[:2])
@@ -273,7 +273,7 @@ class _Chains:
     """
 
     seen: Trace
-    layout: tuple[int, int]
+    layout: tuple[int, ...]
     stream: Stream
     published: Sequence[Tensor]
 

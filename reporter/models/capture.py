@@ -1,6 +1,6 @@
 """Hooks that keep what enters each block, what the last one returns and, when asked, what follows attention."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
