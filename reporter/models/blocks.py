@@ -228,16 +228,11 @@ def _published(seen: Trace, shape: tuple[int, int]) -> tuple[Tensor, ...]:
             "the model returns no hidden_states, so its blocks cannot be found; reporter cannot measure it"
         )
     for h in states:
-        if h.dim() != 3:
+        if h.dim() != 3 or h.shape[0] != shape[0] or h.shape[1] < shape[1]:
+            what = "several vectors side by side for each token" if h.dim() > 3 else "no state for each token"
             raise ReporterError(
-                f"the model's own hidden_states have the shape {tuple(h.shape)} for {shape[0]} texts of {shape[1]} "
-                "tokens: several vectors for each token side by side, from which it makes one only at its end; reporter "
-                "cannot measure it"
-            )
-        if h.shape[0] != shape[0] or h.shape[1] < shape[1]:
-            raise ReporterError(
-                f"the model's own hidden_states have the shape {tuple(h.shape)} for {shape[0]} texts of {shape[1]} "
-                "tokens: not every layer has a state for each token; reporter cannot measure it"
+                f"one of the model's own hidden_states has the shape {tuple(h.shape)} for {shape[0]} texts of "
+                f"{shape[1]} tokens: that layer has {what}; reporter cannot measure it"
             )
     return tuple(h[:, : shape[1]] for h in states)  # PegasusX lists its padding, too
 

@@ -146,6 +146,8 @@ def test_a_model_whose_states_cannot_be_trusted_is_refused():
         (other, "the 3 modules layers.* look like blocks", "differ from the model's hidden states by up to 1.0e-03"),
         (changed(own=lambda self, states: states[:-1])(), "returns 3 hidden states instead of 4"),
         (changed(own=lambda self, states: [])(), "returns no hidden_states"),
+        (changed(own=lambda self, states: [torch.stack([h, h]) for h in states])(), "several vectors side by side"),
+        (changed(own=lambda self, states: [h[:, ::2] for h in states])(), "no state for each token"),
         (changed(close=lambda self, x: x * 2)(), "last_hidden_state of the model is neither"),
         (broken, "fails on a short test input: KeyError: 'rope'"),
         (changed(forward=lazy)(), "of 3 blocks ran"),

@@ -387,7 +387,8 @@ of every model type that reads token ids. `reporter` reads three texts side by s
 reads each text alone, in a model that was loaded apart.
 
 The columns hold the largest relative deviation over layers and tokens. In float32, 1e-06 is rounding. An
-encoder–decoder has a row for each half. A family that is missing here needs no new code: blocks are found by following the data.
+encoder–decoder has a row for each half. What is missing here needs no new
+code: blocks are found by following the data.
 
 ## Which families are measured?
 
