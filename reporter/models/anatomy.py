@@ -51,7 +51,7 @@ class Anatomy:
             with the closed state, as those of state-space models do; ``same`` where they begin with what enters it.
 
     Where only the states of a model are there, parameters, norm placement, self-test, initialised and
-    own states are None; where no module is a layer, norm placement is.
+    own states are None; where layers are no modules, norm placement is.
     """
 
     family: str

@@ -17,7 +17,7 @@ from reporter.models.sublayers import Sublayer
 # What a model does after its last block: a norm, a projection, both, or nothing; found by following the data.
 
 
-NO_MODULES = "no module of the model is one of its layers: its states are its own hidden_states"
+NO_MODULES = "its layers do not run as modules one after the other: its states are its own hidden_states"
 _TOLERANCE = 1e-4  # relative deviation from the model's own last state
 
 
@@ -219,7 +219,7 @@ class Capture:
     def keeping(self) -> Iterator[Kept]:
         """Keep what each block returns, while this lasts, for ``resuming``."""
         if not self._modules:
-            raise ReporterError(f"{NO_MODULES}, so none can be left out or run again")
+            raise ReporterError(f"{NO_MODULES}, so no layer can be left out or run again")
         kept = self._kept = Kept()
         # Before the hook that keeps what the last block returns.
         with _hooked((self._modules, lambda module, args, output: kept.returned.append(output)), prepend=True):

@@ -387,8 +387,8 @@ of every model type that reads token ids. `reporter` reads three texts side by s
 reads each text alone, in a model that was loaded apart.
 
 The columns hold the largest relative deviation over layers and tokens. In float32, 1e-06 is rounding. An
-encoder–decoder has a row for each half. What is missing here needs no new
-code: blocks are found by following the data.
+encoder–decoder has a row for each half. What is missing here needs no new code:
+blocks are found by following the data.
 
 ## Which families are measured?
 
@@ -396,8 +396,8 @@ code: blocks are found by following the data.
 |---|---|---|---|
 {rows}
 
-In {listed}, no module is a layer. Their states are their own `hidden_states`, so `skip`, `contributions` and the site
-`attention` have no numbers.
+The layers of these do not run as modules one after the other: {listed}. Their states are their
+own `hidden_states`, so `skip`, `contributions` and the site `attention` have no numbers.
 
 ## Which families are refused?
 
