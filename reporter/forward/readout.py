@@ -58,8 +58,7 @@ class Readout:
     @property
     def loss_problem(self) -> str:
         """The reason why tokens cannot be predicted; empty if they can."""
-        lost = self.head.kind == "masked" and self.head.mask_id is None
-        return "the tokenizer has no mask token" if lost else ""
+        return self.head.problem
 
     @property
     def predicts_next(self) -> bool:

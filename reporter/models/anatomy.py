@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from reporter.core.errors import ReporterError, failing_as
 from reporter.models import sublayers
 from reporter.models.blocks import Blocks, find_blocks, noise_of, relative, trace
-from reporter.models.capture import Capture, Closing, find_closing
+from reporter.models.capture import NO_MODULES, Capture, Closing, find_closing
 from reporter.models.parts import DecoderBesideEncoder, Inputs, PartName, config_limit, weight_of
 from reporter.models.sublayers import Sublayer
 from reporter.models.tokenizer import added_tokens
@@ -51,7 +51,7 @@ class Anatomy:
             with the closed state, as those of state-space models do; ``same`` where they begin with what enters it.
 
     Where only the states of a model are there, parameters, norm placement, self-test, initialised and
-    own states are None.
+    own states are None; where layers are no modules, norm placement is.
     """
 
     family: str
@@ -103,13 +103,13 @@ def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> 
     blocks = find_blocks(traced, (ids.shape[0], ids.shape[1]))
     attention, feed_forward = _sublayers(module, inputs, ids, blocks)
     closing = find_closing(traced, blocks)
-    capture = Capture(blocks)
+    capture = Capture(blocks, module)
 
     def states(ids: Tensor, mask: Tensor | None = None, encoder_ids: Tensor | None = None) -> list[Tensor]:
         capture.clear()
         with torch.inference_mode():
             module(**inputs(ids, torch.ones_like(ids) if mask is None else mask, encoder_ids=encoder_ids))
-        return capture.take()
+        return capture.take(ids.shape[1])
 
     repeated = states(inputs.repeated_id())[0]
     added = bool(relative(repeated, repeated[:, :1].expand_as(repeated)).max() > noise_of(repeated))
@@ -121,13 +121,13 @@ def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> 
     anatomy = Anatomy(
         family=str(config.model_type),
         role=role,
-        layers=len(blocks.calls),
+        layers=len(blocks.states) - 1,
         width=blocks.states[0].shape[-1],
         parameters=sum(p.numel() for p in measured.parameters()),
         vocabulary_size=inputs.vocabulary_size,
         max_tokens=own_limit if own_limit is not None else config_limit(config),
         positions="added" if added else "not-added",
-        norm_placement=sublayers.norm_placement(traced, blocks),
+        norm_placement=sublayers.norm_placement(traced, blocks) if blocks.calls else None,
         last_hidden_state=closing.last,
         final_width=closing.width,
         attention=attention.placement,
@@ -158,9 +158,11 @@ def _initialised(module: nn.Module) -> bool | None:
 
 
 def _sublayers(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -> tuple[Sublayer, Sublayer]:
+    if not blocks.calls:
+        return Sublayer("none", problem=NO_MODULES), Sublayer("none", problem=NO_MODULES)
     inside = tuple(f"{call.name}." for call in blocks.calls)
     names = {call.name for call in blocks.calls}
-    size = blocks.states[0].numel()
+    size = blocks.passed[0].numel()
 
     def watch(other_first: bool) -> list[sublayers.BlockTrace]:
         tokens = inputs.with_other_token(ids, 0) if other_first else ids
@@ -239,6 +241,6 @@ def measured_limit(model: nn.Module, inputs: Mapping[str, Any], vocabulary: Tens
         table.shape[0] - int(rows.flatten()[0])
         for table, rows in lookups.seen
         if table.shape[0] >= length > 1 and table is not vocabulary
-        if rows.dim() and rows.shape[-1] == length and (rows.diff(dim=-1) == 1).all()
+        if rows.dim() and rows.shape[-1] >= length and (rows[..., :length].diff(dim=-1) == 1).all()  # or padded inside
     ]
     return min(limits, default=None)

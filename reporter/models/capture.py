@@ -1,8 +1,8 @@
 """Hooks that keep what enters each block, what the last one returns and, when asked, what follows attention."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from reporter.models.sublayers import Sublayer
 # What a model does after its last block: a norm, a projection, both, or nothing; found by following the data.
 
 
+NO_MODULES = "its layers do not run as modules one after the other: its states are its own hidden_states"
 _TOLERANCE = 1e-4  # relative deviation from the model's own last state
 
 
@@ -60,11 +61,11 @@ def find_closing(seen: Trace, blocks: Blocks) -> Closing:
     h = blocks.states[-1]
     if same(last, h):
         return Closing("block")
-    reached = [h]
+    reached = [blocks.passed[-1]]
     for call in seen.calls:
-        if call.start > blocks.calls[-1].end and any(same(p.tensor, x) for p in call.inputs for x in reached):
+        if call.start > blocks.calls[-1].end and any(blocks.same(p.tensor, x) for p in call.inputs for x in reached):
             reached += [p.tensor for p in call.outputs]
-    if not any(same(last, x) for x in reached):
+    if not any(blocks.same(last, x) for x in reached):
         raise ReporterError(
             "the last_hidden_state of the model is neither the output of its last block nor a norm or projection of "
             "that output; reporter cannot measure it"
@@ -77,15 +78,15 @@ def _way_back(seen: Trace, blocks: Blocks, last: Tensor) -> tuple[tuple[nn.Modul
     after = [call for call in seen.calls if call.start > blocks.calls[-1].end]
     chain: list[tuple[nn.Module, Slot]] = []
     target = last
-    while after and not same(target, blocks.states[-1]):
-        made = [c for c in after if len(c.inputs) == 1 and any(same(p.tensor, target) for p in c.outputs)]
+    while after and not blocks.same(target, blocks.passed[-1]):
+        made = [c for c in after if len(c.inputs) == 1 and any(blocks.same(p.tensor, target) for p in c.outputs)]
         if not made:
             return ()
         call = made[0]
         target = call.inputs[0].tensor
         chain.insert(0, (call.module, call.inputs[0].slot))
         after = [c for c in after if c.end < call.start]
-    return tuple(chain) if same(target, blocks.states[-1]) else ()
+    return tuple(chain) if blocks.same(target, blocks.passed[-1]) else ()
 
 
 def _tested(closing: Closing, h: Tensor, last: Tensor) -> Closing:
@@ -106,6 +107,14 @@ def _tested(closing: Closing, h: Tensor, last: Tensor) -> Closing:
     return Closing("final", closing.width, problem=problem)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A pass that was kept: what each block returned, and what was passed on: L + 1 tensors, as the model has them."""
+
+    returned: list[Any] = field(default_factory=list)
+    passed: list[Tensor] = field(default_factory=list)
+
+
 class Capture:
     """Keeps the states of each forward pass of a model.
 
@@ -114,23 +123,31 @@ class Capture:
 
     Args:
         blocks: the blocks to listen to.
+        module: the model; where it has no blocks, it is asked for its own hidden states at each pass.
     """
 
-    def __init__(self, blocks: Blocks) -> None:
-        self._layers = len(blocks.calls)
+    def __init__(self, blocks: Blocks, module: nn.Module) -> None:
+        self._layers = len(blocks.states) - 1
         self._overwritten = blocks.overwritten
+        self._stream = blocks.stream
         self._entering: list[Tensor] = []
         self._attended: list[Tensor] = []
         self._last: Tensor | None = None
+        self._kept: Kept | None = None
         self._input_slot, self._output_slot = blocks.input_slot, blocks.output_slot
         self._modules = tuple(dict.fromkeys(blocks.modules))
         slot = self._input_slot
-        for module in self._modules:
-            module.register_forward_pre_hook(
+        for part in self._modules:
+            part.register_forward_pre_hook(
                 lambda module, args, kwargs: self._keep(args[slot] if isinstance(slot, int) else kwargs[slot]),
                 with_kwargs=True,
             )
-        blocks.modules[-1].register_forward_hook(self._returned)
+        if self._modules:
+            blocks.modules[-1].register_forward_hook(self._returned)
+        else:
+            asking = {"output_hidden_states": True}
+            module.register_forward_pre_hook(lambda module, args, kwargs: (args, kwargs | asking), with_kwargs=True)
+            module.register_forward_hook(self._published)
 
     def _keep(self, x: Tensor) -> None:
         self._entering.append(x.clone() if self._overwritten else x)
@@ -138,6 +155,9 @@ class Capture:
     def _returned(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         x = output if isinstance(output, Tensor) else output[self._output_slot]
         self._last = x.clone() if self._overwritten else x
+
+    def _published(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        *self._entering, self._last = output.hidden_states
 
     def clear(self) -> None:
         """Forget what was kept, before a pass and after one that failed."""
@@ -196,23 +216,28 @@ class Capture:
             yield compared
 
     @contextmanager
-    def keeping(self) -> Iterator[list[Any]]:
-        """Keep what each block returns, while this lasts: a list for ``resuming``."""
-        returned: list[Any] = []
+    def keeping(self) -> Iterator[Kept]:
+        """Keep what each block returns, while this lasts, for ``resuming``."""
+        if not self._modules:
+            raise ReporterError(f"{NO_MODULES}, so no layer can be left out or run again")
+        kept = self._kept = Kept()
         # Before the hook that keeps what the last block returns.
-        with _hooked((self._modules, lambda module, args, output: returned.append(output)), prepend=True):
-            yield returned
+        with _hooked((self._modules, lambda module, args, output: kept.returned.append(output)), prepend=True):
+            try:
+                yield kept
+            finally:
+                self._kept = None
 
     @contextmanager
     def resuming(
-        self, returned: Sequence[Any], after: int, state: Tensor, skipped: Collection[int] = (), full: bool = False
+        self, kept: Kept, after: int, layer: int, skipped: Collection[int] = (), full: bool = False
     ) -> Iterator[None]:
         """Start passes at a later block with a state of an earlier pass over the same input, while this lasts.
 
         Args:
-            returned: what each block returned in that pass, from ``keeping``.
-            after: the blocks up to this one, 1…L, do not run and return ``state``; 0 gives ``state`` to block 1.
-            state: states of the residual stream, (texts, length, width).
+            kept: that pass.
+            after: the blocks up to this one, 1…L, do not run and return the state; 0 gives the state to block 1.
+            layer: which state of the residual stream.
             skipped: numbers of later blocks that return what entered them.
             full: whether these blocks run, too, for what they leave behind besides their state.
         """
@@ -220,7 +245,7 @@ class Capture:
         def run(forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             number = len(self._entering)  # of the block that is running, which may share its module
             entered, slot = self._entering[-1], self._input_slot
-            given = state.to(entered.device)
+            given = kept.passed[layer].to(entered.device)
             if not after and number == 1:
                 if isinstance(slot, str):
                     kwargs[slot] = given
@@ -230,7 +255,7 @@ class Capture:
                 output = forward(*args, **kwargs)
             if number > after and number not in skipped:
                 return output
-            return self._in_place_of(returned[number - 1], given if number <= after else entered)
+            return self._in_place_of(kept.returned[number - 1], given if number <= after else entered)
 
         with ExitStack() as stack:
             for module in self._modules:
@@ -244,16 +269,16 @@ class Capture:
             return state
         return type(output)(state if index == self._output_slot else part for index, part in enumerate(output))
 
-    def take_attention(self) -> list[Tensor]:
+    def take_attention(self, length: int) -> list[Tensor]:
         """Return the states after attention of the pass that just ended, L tensors; call it before ``take``."""
         attended, self._attended = self._attended, []
         if len(attended) != self._layers:
             raise ReporterError(
                 f"attention ran in only {len(attended)} of {self._layers} blocks; remove `attention` from `sites`"
             )
-        return attended
+        return self.read(attended, length)
 
-    def take(self) -> list[Tensor]:
+    def take(self, length: int) -> list[Tensor]:
         """Return the states of the pass that just ended, L + 1 tensors (texts, length, width), and let go of them."""
         states, last = self._entering, self._last
         self.clear()
@@ -262,7 +287,13 @@ class Capture:
                 f"only {len(states)} of {self._layers} blocks ran; reporter cannot measure models whose blocks depend "
                 "on the text"
             )
-        return [*states, last]
+        if self._kept is not None:
+            self._kept.passed[:] = *states, last
+        return self.read([*states, last], length)
+
+    def read(self, passed: Iterable[Tensor], length: int) -> list[Tensor]:
+        """Return what was passed on, or numbers of each token of it, as (texts, length, …)."""
+        return [self._stream.read(x, length) for x in passed]
 
 
 @contextmanager

@@ -17,13 +17,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from reporter.core.errors import ReporterError, with_type
+from reporter.core.errors import ReporterError, failing_as, with_type
 from reporter.models.anatomy import MeasuredModel, examine, moved_by_padding
 from reporter.models.blocks import noise_of, relative
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.condition import Condition
 from reporter.models.model_folder import config_file, weight_files
-from reporter.models.parts import is_spread
+from reporter.models.parts import input_embedding, is_spread
 from reporter.models.places import Layout
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
 from reporter.models.weights import limited, load_module, numbers_of
@@ -51,8 +51,7 @@ def weight_groups(module: nn.Module, files: Sequence[Path] = (), lacking: Sequen
     Raises:
         OSError, SafetensorError: a file cannot be read.
     """
-    vocabulary = module.get_input_embeddings()  # type: ignore[operator]
-    embedding = list(vocabulary.parameters()) if isinstance(vocabulary, nn.Module) else []
+    embedding = list(input_embedding(module).parameters())
     embedding_ids, drawn = {id(weight) for weight in embedding}, {id(weight) for weight in lacking}
     groups: dict[str, list[tuple[str, Tensor]]] = {}
     for name, weight in numbers_of(module):
@@ -256,16 +255,16 @@ class LoadedModel(MeasuredModel):
                     else []
                 )
                 result = self.module(**self.inputs(input_ids, attention_mask))
-            attended = self.capture.take_attention() if attention else None
+            length = input_ids.shape[1]
+            attended = self.capture.take_attention(length) if attention else None
             final = result.last_hidden_state if self.closing.last == "final" else None
             if contributions and len(shares) != self.anatomy.layers:
                 raise ReporterError(
                     f"sublayers ran in only {len(shares)} of {self.anatomy.layers} blocks, so their contributions are "
                     "unknown"
                 )
-            length = input_ids.shape[1]  # some blocks pad what they read, to a multiple of their window
-            path = [x[:, :length] if x.shape[1] > length else x for x in self.capture.take()]
-            captured = Captured(path, final, attended, torch.stack(shares) if contributions else None)
+            compared = torch.stack(self.capture.read(shares, length)) if contributions else None
+            captured = Captured(self.capture.take(length), final, attended, compared)
             return captured if self.checkpoint.split is None else captured.on(self.device)
         finally:
             self.capture.clear()
@@ -278,12 +277,12 @@ class LoadedModel(MeasuredModel):
         block 2 out; ``resume(1, 3)`` runs blocks 2 and 3 twice. Blocks up to ``after`` do not run, unless the model
         needs them or ``full`` is true.
         """
-        with self.capture.keeping() as returned:
+        with self.capture.keeping() as kept:
             captured = self.run(input_ids, attention_mask)
 
         def resume(after: int, layer: int, skipped: Collection[int] = (), full: bool | None = None) -> Tensor:
             full = not self.resumable if full is None else full
-            with self.capture.resuming(returned, after, captured.path[layer], skipped, full):
+            with self.capture.resuming(kept, after, layer, skipped, full):
                 return self.run(input_ids, attention_mask).last
 
         return captured, resume
@@ -368,7 +367,8 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
             place = torch.device(device)
             module = module if is_spread(module) else module.to(place)
             condition = Condition.of(module)
-            examined = examine(module, tokenizer, part)
+            with failing_as("the model fails while it is tried on short inputs"):  # in other people's code
+                examined = examine(module, tokenizer, part)
             condition.restore()
         if tokenizer.vocab_size > (rows := examined.anatomy.vocabulary_size):
             raise ReporterError(

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,7 +63,7 @@ class Inputs:
             raise ReporterError(f"{type(module).__name__} takes no input_ids; name a model that reads text")
         self._fixed = fixed_arguments(module)
         self._beside_encoder = "encoder_input_ids" in accepted
-        self.vocabulary = _input_embedding(module)
+        self.vocabulary = weight_of(input_embedding(module))
         self.vocabulary_size = int(self.vocabulary.shape[0])
         self.pad_id = pad_id(tokenizer, self.vocabulary_size)
         self._length = max(2, min(12, (config_limit(module.config) or 512) - _LARGEST_OFFSET))
@@ -127,11 +128,20 @@ def config_limit(config: Any) -> int | None:
     return min(limits, default=None)
 
 
-def _input_embedding(module: Any) -> Tensor:
-    try:
-        return weight_of(module.get_input_embeddings())
-    except (AttributeError, NotImplementedError) as error:
-        raise ReporterError("it has no token embedding; name a model that reads text") from error
+def input_embedding(module: Any) -> nn.Module:
+    """Return the module that makes vectors of tokens.
+
+    Raises:
+        ReporterError: there is none, as in CANINE, which reads characters.
+    """
+    with suppress(AttributeError, NotImplementedError):
+        embedding = module.get_input_embeddings()
+        if isinstance(getattr(embedding, "weight", None), Tensor):
+            return embedding  # type: ignore[no-any-return]
+    raise ReporterError(
+        f"{type(module).__name__} has no table of token embeddings, or transformers does not know it; name a model "
+        "that reads text in tokens"
+    )
 
 
 def pad_id(tokenizer: Any, vocabulary_size: int) -> int:
@@ -206,10 +216,15 @@ def measured_part(
     """Return what is measured of a model, and which part of it that is; None where it is the whole."""
     config = whole.config
     if getattr(config, "is_encoder_decoder", False):
+        encoder, decoder = whole.get_encoder(), whole.get_decoder()
+        for half in (encoder, decoder):  # those of FSMT are no models of their own
+            for name in ("config", "get_input_embeddings"):
+                if not hasattr(half, name):
+                    setattr(half, name, getattr(whole, name))
         if role != "decoder":
-            return whole.get_encoder(), "encoder"
-        decoder = whole.get_decoder().base_model
-        return DecoderBesideEncoder(whole.get_encoder(), decoder, decoder_start(folder) is not None), "decoder"
+            return encoder, "encoder"
+        decoder = getattr(decoder, "base_model", decoder)
+        return DecoderBesideEncoder(encoder, decoder, decoder_start(folder) is not None), "decoder"
     if type(whole).__name__.endswith("EncoderModel"):  # of T5 transformers can build it alone
         alone = (read_json(folder / CONFIG) or {}).get("architectures") == [type(whole).__name__]
         return whole, None if alone and role is None else "encoder"

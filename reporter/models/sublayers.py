@@ -27,7 +27,7 @@ def norm_placement(seen: Trace, blocks: Blocks) -> NormPlacement:
 
     """
     block = blocks.calls[-1]
-    entered, returned = blocks.states[-2].flatten(), blocks.states[-1].flatten()
+    entered, returned = blocks.passed[-2].flatten(), blocks.passed[-1].flatten()
     norms = [call for call in seen.calls if block.contains(call) and _is_norm(call, returned)]
     if not norms:
         return "none"

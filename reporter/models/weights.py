@@ -9,7 +9,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,12 +75,26 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartNa
     config = read_config(checkpoint, folder)
     if getattr(config, "rescale_every", 0):  # RWKV halves its states in float16; the stream is meant as it was trained
         config.rescale_every = 0
-    whole, missing = build(_kind(config, checkpoint.part), checkpoint, folder, config)
-    measured = measured_part(whole, checkpoint.part, folder)
+    first, *others = _kinds(config, checkpoint.part)
+    try:
+        return _measured(first, checkpoint, folder, config)
+    except ReporterError:
+        for kind in others:
+            with suppress(ReporterError):
+                return _measured(kind, checkpoint, folder, config)
+        raise
+
+
+def _measured(
+    kind: Any, checkpoint: Checkpoint, folder: Path, config: Any
+) -> tuple[nn.Module, PartName | None, list[Tensor]]:
+    whole, missing = build(kind, checkpoint, folder, config)
+    measured = measured_part(getattr(whole, "base_model", whole), checkpoint.part, folder)
     module: Any = measured[0]
     condition = Condition.of(module)
     ids = torch.zeros((1, 2), dtype=torch.long)
-    lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
+    with failing_as("the model fails on a short test input"):
+        lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
     condition.restore()
     if lacking:
         raise ReporterError(
@@ -211,18 +225,22 @@ def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
         ) from error
 
 
-def _kind(config: Any, part: str | None) -> Any:
+def _kinds(config: Any, part: str | None) -> list[Any]:
+    """Return transformers' classes that may load a model: the usual one, and others where that one fails.
+
+    It cannot build the encoder of T5Gemma alone, and reads some weights rightly only in the class that saved them.
+    """
     import transformers
     from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, MODEL_MAPPING, AutoModel, AutoModelForTextEncoding
 
     named = (getattr(config, "architectures", None) or [""])[0]
     has_decoder = getattr(config, "is_encoder_decoder", False) or named.endswith("EncoderModel")
     if has_decoder and part != "decoder" and type(config) in MODEL_FOR_TEXT_ENCODING_MAPPING:
-        return AutoModelForTextEncoding
+        return [AutoModelForTextEncoding, AutoModel]
     declared = getattr(transformers, named, None)
-    if type(config) not in MODEL_MAPPING and getattr(declared, "config_class", None) is type(config):
-        return declared
-    return AutoModel
+    if getattr(declared, "config_class", None) is not type(config):
+        return [AutoModel]
+    return [AutoModel, declared] if type(config) in MODEL_MAPPING else [declared]
 
 
 def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_layers: bool) -> None:
@@ -433,7 +451,7 @@ def _module_and_parameter(name: str, leaves: set[str]) -> tuple[str, str] | None
 LOADING_MINUTES = 15.0
 MINUTES_PER_GIGABYTE = 2.0
 
-_LAYERS = ("num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers", "num_decoder_layers")
+LAYERS = ("num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers", "num_decoder_layers")
 _WIDTHS = ("hidden_size", "d_model", "intermediate_size", "ffn_dim", "d_ff", "vocab_size", "max_position_embeddings")
 _PACKED = 8  # numbers of 4 bits in one of 32
 
@@ -483,7 +501,7 @@ def refuse_claims(config: Any, header: Header, folder: Path) -> None:
     """
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     for part in {id(settings): settings for settings in (config, text)}.values():
-        for name in _LAYERS:
+        for name in LAYERS:
             claimed = getattr(part, name, None)
             if isinstance(claimed, int) and claimed > header.tensors:
                 raise ReporterError(

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 from oracles import families
-from oracles.families import FAMILIES, HEADLESS, build_family, build_language_model
+from oracles.families import PAIRS, build_family, build_language_model
 
 from reporter.models.load import load
 from reporter.models.resolve import resolve
@@ -25,7 +25,7 @@ def language_model(family, tmp_path_factory):
 
     @cache
     def get(name):
-        if name not in FAMILIES or name in HEADLESS:
+        if name in PAIRS:
             return family(name)
         return build_language_model(name, tmp_path_factory.mktemp("language-model"))
 

@@ -129,7 +129,7 @@ def test_an_unknown_model_is_measured_also_where_it_overwrites_its_states(kind):
     assert (anatomy.vocabulary_size, anatomy.max_tokens, anatomy.self_test) == (VOCABULARY, 16, 0.0)
     own = model(**result.inputs(IDS, MASK, output_hidden_states=True)).hidden_states
     assert own[0].abs().sum() > 0
-    torch.testing.assert_close(result.capture.take(), own, rtol=0, atol=0)
+    torch.testing.assert_close(result.capture.take(4), own, rtol=0, atol=0)
 
 
 def lazy(self, input_ids, attention_mask, output_hidden_states=False):
@@ -146,6 +146,8 @@ def test_a_model_whose_states_cannot_be_trusted_is_refused():
         (other, "the 3 modules layers.* look like blocks", "differ from the model's hidden states by up to 1.0e-03"),
         (changed(own=lambda self, states: states[:-1])(), "returns 3 hidden states instead of 4"),
         (changed(own=lambda self, states: [])(), "returns no hidden_states"),
+        (changed(own=lambda self, states: [torch.stack([h, h]) for h in states])(), "several vectors side by side"),
+        (changed(own=lambda self, states: [h[:, ::2] for h in states])(), "no state for each token"),
         (changed(close=lambda self, x: x * 2)(), "last_hidden_state of the model is neither"),
         (broken, "fails on a short test input: KeyError: 'rope'"),
         (changed(forward=lazy)(), "of 3 blocks ran"),
@@ -195,7 +197,7 @@ def test_what_sublayers_add_where_it_is_scaled_and_overwritten(kind, placement, 
     capture.clear()
     with torch.inference_mode(), capture.attending(parts[0]), capture.contributing(*parts) as shares:
         model(IDS, MASK)
-        after, path = capture.take_attention(), capture.take()
+        after, path = capture.take_attention(4), capture.take(4)
     assert len(shares) == len(after) == 3
     for block, x, state, share in zip(model.layers, path, after, shares, strict=False):
         a = 0.5 * block.query(mix(x, MASK))

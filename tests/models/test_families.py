@@ -6,6 +6,7 @@ Also parts of models: both halves of an encoder–decoder, and the text tower of
 import json
 import re
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -125,6 +126,35 @@ def test_the_longest_input_fits_and_padding_changes_nothing(model):
             torch.testing.assert_close([x[row, :length] for x in batch], expected, rtol=1e-4, atol=1e-4)
 
 
+@of_families(*CASES)
+def test_states_depend_neither_on_other_texts_nor_on_what_was_measured_before(model):
+    """Long texts first or last, alone or side by side, after heads, sites and blocks that were left out."""
+    lengths = (min(model.anatomy.max_tokens or 38, 38), 3, 17)
+    rows = [torch.arange(n)[None] * 7 % 17 + 5 for n in lengths]
+    ids = pad_sequence([row[0] for row in rows], batch_first=True, padding_value=model.inputs.pad_id)
+    mask = pad_sequence([torch.ones_like(row[0]) for row in rows], batch_first=True)
+
+    def alone(order):
+        return {n: model.run(rows[n], torch.ones_like(rows[n])) for n in order}
+
+    with torch.inference_mode():
+        first = alone((0, 1, 2))
+        with suppress(ReporterError):  # not every family has sites, blocks to leave out, or weights of attention
+            model.run(rows[0], torch.ones_like(rows[0]), attention=True)
+            captured, resume = model.keep(rows[0], torch.ones_like(rows[0]))
+            torch.testing.assert_close(resume(0, 0, full=True), captured.last)
+            assert not torch.allclose(resume(1, 0), captured.last)
+            model.attention_weights(rows[1], torch.ones_like(rows[1]))
+        for n, run in alone((2, 1, 0)).items():
+            torch.testing.assert_close([*run.path, run.last], [*first[n].path, first[n].last], rtol=0, atol=0)
+        for order in (torch.tensor([0, 1, 2]), torch.tensor([1, 2, 0])):
+            batch = model.run(ids[order], mask[order])
+            for place, n in enumerate(order.tolist()):
+                mine = [x[place, : lengths[n]] for x in (*batch.path, batch.last)]
+                expected = [x[0] for x in (*first[n].path, first[n].last)]
+                torch.testing.assert_close(mine, expected, rtol=1e-4, atol=1e-4)
+
+
 @of_families("bert", "albert, two inner", "gpt2", "gpt-j", "neox, parallel", "opt, projected", "gemma2", "granite")
 def test_attention_and_the_head_are_found_in_bfloat16_and_in_silence(name, model, language_model, loaded, capfd):
     rough, names = loaded(language_model(name), dtype="bfloat16"), []
@@ -147,12 +177,13 @@ def assert_logits_are_the_models_own(name, folder, model):
         mine = [head.logits(states[mask.bool()]) for states in (run.last, model.close(run.path[-1]))]
         theirs = own(input_ids=ids, attention_mask=mask).logits[mask.bool()]
     torch.testing.assert_close(mine, [theirs] * 2, rtol=1e-4, atol=1e-4)
-    assert head.kind == ("causal" if FAMILIES[name][2] == "decoder" else "masked")
+    assert head.kind == ("causal" if CASES[name][2] == "decoder" else "masked")
     assert head.mask_id == (4 if head.kind == "masked" else None)
+    assert ("a causal one" in head.problem) == (name in families.CAUSAL_ALONE)
     return head
 
 
-@of_families(*(name for name in FAMILIES if name not in families.HEADLESS))
+@of_families(*(name for name in CASES if name not in families.PAIRS))
 def test_logits_are_the_language_models_own_and_the_model_is_left_alone(name, model, language_model):
     ids, mask = padded(model)
     with torch.inference_mode():
@@ -226,9 +257,14 @@ def test_a_model_without_a_head_of_that_kind_is_refused(shared):
     for name in ("t5", "bart"):
         with pytest.raises(ReporterError, match=r"reads the decoder, .*write `part: decoder`"):
             head_of(shared(name))
-    model = shared("gpt2")
-    with pytest.raises(ReporterError, match="no masked language model for the model type gpt2"):
-        head_of(replace(model, anatomy=replace(model.anatomy, role="encoder")))
+    for name, role in (("gpt2", "encoder"), ("distilbert", "decoder")):
+        model = shared(name)
+        other = replace(model, anatomy=replace(model.anatomy, role=role))
+        if role == "encoder":  # it has logits, but no loss: its attention would see what is to be predicted
+            assert "its head is a causal one" in head_of(other).problem
+        else:
+            with pytest.raises(ReporterError, match="no causal language model for the model type distilbert"):
+                head_of(other)
 
 
 def test_a_head_that_breaks_and_one_that_is_not_what_it_seems_are_refused(shared, monkeypatch):
@@ -267,6 +303,18 @@ def test_a_decoder_reads_the_text_beside_its_encoder(name, layers, copy, loaded)
     assert anatomy.parameters == sum(p.numel() for p in own.get_decoder().parameters())
     plain = PlainModel(model.checkpoint, anatomy.layers, anatomy.last_hidden_state, offline=True)
     torch.testing.assert_close([x[0] for x in captured.path], plain.states(ids[0].tolist())[0])
+
+
+@pytest.mark.parametrize("name", families.PAIRS)
+def test_logits_of_a_decoder_beside_its_encoder_are_those_of_teacher_forcing(name, tmp_path, loaded):
+    folder = build_language_model(name, tmp_path / "m", decoder_start_token_id=1)
+    model = loaded(folder, part="decoder")
+    ids = torch.tensor([[1, 7, 8, 9, 10, 11, 2]])
+    with warnings.catch_warnings(action="ignore"), torch.inference_mode():
+        own = families.language_model_class(name).from_pretrained(folder).eval()
+        theirs = own(input_ids=ids[:, 1:], decoder_input_ids=ids).logits[0]
+        mine = head_of(model).logits(model.run(ids, torch.ones_like(ids)).last[0])
+    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_halves_are_models_of_their_own_and_other_models_have_none(family, found, loaded):

@@ -22,7 +22,7 @@ TEXTS = ("The cat that dogs chase sleeps.", "A mouse runs", "birds sing of old r
 
 # What is known of each family without asking the program (papers and the facts of each implementation):
 # class of the configuration, its options, role, norm placement, own last state, positions, longest input.
-Case = tuple[str, dict[str, Any], str, str, str, str, int | None]
+Case = tuple[str, dict[str, Any], str, str | None, str, str, int | None]
 
 
 def _post(prefix, options, role="encoder", positions="added", longest=40) -> Case:
@@ -139,7 +139,19 @@ GUARDED: dict[str, Case] = {
     "xlstm": _pre("xLSTM", _XLSTM | {"qk_dim_factor": 2.0, "v_dim_factor": 2.0}, longest=None),
 }
 
-CASES = FAMILIES | SHIFTED | GUARDED
+# States are padded to a window, the texts are the second axis, or no module is a layer.
+_LED = _BART | {"attention_window": 8, "max_encoder_position_embeddings": 40, "max_decoder_position_embeddings": 40}
+_XLNET = {"d_model": 32, "n_layer": 3, "n_head": 4, "d_inner": 48, "initializer_range": 0.2}
+_XLM = {"emb_dim": 32, "n_layers": 3, "n_heads": 4, "max_position_embeddings": 40, "init_std": 0.2}
+PASSED_OTHERWISE: dict[str, Case] = {
+    "longformer": _post("Longformer", _PADDED | {"attention_window": 8}, longest=38),
+    "led": _post("LED", _LED),
+    "xlnet": _post("XLNet", _XLNET, positions="not-added", longest=None),
+    "xlm": ("XLM", _XLM, "encoder", None, "block", "added", 40),
+    "squeezebert": ("SqueezeBert", _BERT | {"embedding_size": 32}, "encoder", None, "block", "added", 40),
+}
+
+CASES = FAMILIES | SHIFTED | GUARDED | PASSED_OTHERWISE
 
 # The module that the state after attention enters, {} being the number of the block.
 _BERT_SUM = "encoder.layer.{}.attention.output.LayerNorm"
@@ -174,8 +186,10 @@ PARALLEL_ATTENTION = {
 }
 
 
-HEADLESS = {"t5", "mt5", "bart"}
-"""Encoders of encoder–decoders, whose head reads the states of the decoder."""
+PAIRS = ("t5", "mt5", "bart", "led")
+"""Encoder–decoders, whose head reads the states of the decoder."""
+CAUSAL_ALONE = ("llama, bidirectional", "qwen3, bidirectional", "xlnet")
+"""Encoders of which transformers has a causal head, and no other."""
 
 
 def write_tokenizer(folder: Path, **special: str) -> int:
@@ -200,8 +214,10 @@ def build_family(name: str, folder: Path, **more: Any) -> Path:
 
 def language_model_class(name: str) -> Any:
     """Return transformers' class of language models of a family's kind."""
-    decoder = CASES[name][2] == "decoder"
-    return transformers.AutoModelForCausalLM if decoder else transformers.AutoModelForMaskedLM
+    if name in PAIRS:
+        return transformers.AutoModelForSeq2SeqLM
+    causal = CASES[name][2] == "decoder" or name in CAUSAL_ALONE
+    return transformers.AutoModelForCausalLM if causal else transformers.AutoModelForMaskedLM
 
 
 def build_language_model(name: str, folder: Path, **more: Any) -> Path:
@@ -230,6 +246,16 @@ def spread(model: Any) -> None:
         if parameter.dim() == 1:
             with torch.no_grad():
                 parameter.add_(torch.randn(parameter.shape) * 0.2)
+
+
+def repaired(model: Any) -> Any:
+    """Return a model with random norms and biases, and numbers wherever its own initialisation left none."""
+    spread(model)
+    for parameter in model.parameters():
+        with torch.no_grad():
+            if not parameter.abs().le(1e3).all():
+                parameter.normal_(std=0.2)
+    return model
 
 
 def loaded(folder: Path) -> Any:

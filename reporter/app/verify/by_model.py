@@ -162,10 +162,15 @@ class VerifiedModel:
         checkpoint = self.model.checkpoint
         if checkpoint.initialised is not None:
             raise NoPath("the head of a model with random weights has other random weights")
+        if checkpoint.part == "decoder":
+            raise NoPath("the head of a decoder beside its encoder has no second path")
         kind = transformers.AutoModelForCausalLM if self.causal else transformers.AutoModelForMaskedLM
         with loading(checkpoint, self.offline), torch.inference_mode(False):
             folder = local_folder(checkpoint, self.offline)
-            model, missing = build(kind, checkpoint, folder, read_config(checkpoint, folder))
+            config = read_config(checkpoint, folder)
+            if not self.causal and type(config) not in transformers.MODEL_FOR_MASKED_LM_MAPPING:
+                raise NoPath("transformers has no masked language model for it")
+            model, missing = build(kind, checkpoint, folder, config)
         if missing:
             raise NoPath("its files have no language-model head")
         return model.float()

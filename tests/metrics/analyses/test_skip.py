@@ -45,6 +45,7 @@ def in_order(module, order):
 OF_FIRST = ("deberta-v2, convolution", "t5")
 """Families that have more than a state from block 1: a convolution behind it, the position bias of all blocks."""
 FAMILIES = ["gpt2", "llama", "bert", "deberta-v2", "deberta-v2, convolution", "t5", "albert", "modernbert"]
+FAMILIES += ["longformer", "xlnet"]  # whose blocks pass on padding, or texts as the second axis
 
 
 @pytest.mark.parametrize("family", FAMILIES)
