@@ -318,11 +318,11 @@ sys.modules['reporter.runs.runner'] = types.SimpleNamespace(run_studies=wait)
 """
 ASKS = """
 from reporter.store import sandbox
-ask = sandbox._Worker.ask
+ask = sandbox._QueryProcess.ask
 def asked(self, *question):
     print('waiting', flush=True)
     return ask(self, *question)
-sandbox._Worker.ask = asked
+sandbox._QueryProcess.ask = asked
 """
 ENDLESS = "SELECT levenshtein(repeat('ab', 200000), repeat('ba', 200000))"
 
