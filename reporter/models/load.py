@@ -24,7 +24,7 @@ from reporter.models.model_folder import config_file, weight_files
 from reporter.models.parts import is_spread
 from reporter.models.places import Layout
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
-from reporter.models.weights import limited, load_module, numbers_of
+from reporter.models.weights import limited, load_module, numbers_of, stored
 
 # Which weights a checkpoint has, by group: so that one that is not what it says can be told.
 
@@ -62,35 +62,28 @@ def weight_groups(module: nn.Module, files: Sequence[Path] = (), lacking: Sequen
         group = EMBEDDINGS if id(weight) in embedding_ids else str(int(block[1]) + 1) if block else OTHER
         groups.setdefault(group, []).append((name, weight))
     order = sorted(groups, key=lambda group: (group == OTHER, int(group) if group.isdigit() else 0))
-    with ExitStack() as opened, ThreadPoolExecutor(_HASHERS) as pool:  # hashing lets other threads work
-        if head := _weights_without_place(module, embedding, files, opened):
-            groups[HEAD] = head
-            order.append(HEAD)
+    if head := _weights_without_place(module, embedding, files):
+        groups[HEAD] = head
+        order.append(HEAD)
+    with ThreadPoolExecutor(_HASHERS) as pool:  # hashing lets other threads work
         return dict(zip(order, pool.map(_hash, [groups[group] for group in order]), strict=True))
 
 
 def _weights_without_place(
-    module: nn.Module, embedding: Sequence[Tensor], files: Iterable[Path], opened: ExitStack
+    module: nn.Module, embedding: Sequence[Tensor], files: Iterable[Path]
 ) -> list[tuple[str, Tensor]]:
     """Return what files hold outside of blocks that the model has no place for, by name; a tied head is left out."""
-    from safetensors import safe_open
-
     named = (module.named_parameters, module.named_buffers)
     names = [name for kind in named for name, _ in kind(remove_duplicate=False)]
     endings = tuple(f".{name}" for name in names)
-    weights: list[tuple[str, Tensor]] = []
-    for file in files:
-        if file.suffix != ".safetensors":
-            continue
-        content = opened.enter_context(safe_open(str(file), framework="pt"))
-        for name in content.keys():  # noqa: SIM118 (no mapping)
-            if _BLOCK.search(name) or f".{name}".endswith(endings):
-                continue
-            weight = content.get_tensor(name)
-            alike = (other for other in embedding if other.shape == weight.shape)
-            if not any(torch.equal(weight.to(other.dtype), other.detach().cpu()) for other in alike):
-                weights.append((name, weight))
-    return sorted(weights, key=lambda pair: pair[0])  # whichever file they are in
+    safe = [file for file in files if file.suffix == ".safetensors"]
+
+    def tied(weight: Tensor) -> bool:
+        alike = (other for other in embedding if other.shape == weight.shape)
+        return any(torch.equal(weight.to(other.dtype), other.detach().cpu()) for other in alike)
+
+    beside = stored(safe, lambda name: not _BLOCK.search(name) and not f".{name}".endswith(endings))
+    return sorted(((name, x) for name, x in beside if not tied(x)), key=lambda pair: pair[0])  # whichever file has them
 
 
 def _hash(weights: Sequence[tuple[str, Tensor]]) -> str:
@@ -343,5 +336,19 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
                 f"the tokenizer has {tokenizer.vocab_size:,} tokens, but the embedding has only {rows:,} rows; use the "
                 "tokenizer of this model"
             )
+        _refuse_tokens_without_row(checkpoint, tokenizer, rows)
     loaded = {"checkpoint": checkpoint, "module": module, "tokenizer": tokenizer, "device": place, "groups": groups}
     return LoadedModel(**vars(examined), **loaded, drawn=drawn, condition=condition)
+
+
+def _refuse_tokens_without_row(checkpoint: Checkpoint, tokenizer: Any, rows: int) -> None:
+    """Raise an error where an adapter's tokenizer has tokens without an embedding in base and adapter."""
+    if checkpoint.adapter is None:
+        return
+    lacking = [token for token, i in tokenizer.get_vocab().items() if i >= rows and token != tokenizer.pad_token]
+    if lacking:
+        raise ReporterError(
+            f"the tokenizer of the adapter in {checkpoint.adapter} has new tokens such as {lacking[0]!r}, but the "
+            f"embedding has only {rows:,} rows, as those of new tokens were not saved; save the adapter again with "
+            "`save_embedding_layers=True`"
+        )

@@ -58,6 +58,7 @@ _NEED_NO_VOCABULARY = frozenset({"ByT5Tokenizer", "CanineTokenizer", "PerceiverT
 
 _PACKED_BY = {"bitsandbytes": ("bitsandbytes", "accelerate"), "compressed-tensors": ("compressed_tensors",)}
 _RUN_BY = {"gptq": ("optimum", "gptqmodel"), "awq": ("gptqmodel", "accelerate")}  # transformers cannot unpack these
+_OTHER_WEIGHTS = (".ckpt", ".pt", ".pth", ".bin", ".distcp", ".h5", ".msgpack", ".onnx", ".npz", ".safetensors")
 _MOST = {".json": 256 * 2**20, ".txt": 256 * 2**20}  # bytes of a file that is read as a whole; most have a few MB
 
 LIMITS = (
@@ -193,7 +194,11 @@ def weight_files(folder: Path, allow_pickle: bool) -> list[Path]:
             "you trust them, add `allow_pickle: true` to the model"
         )
     if not files:
-        raise ReporterError(f"{folder} has no weights ({WEIGHTS} or {WEIGHTS_INDEX}); save or download the model again")
+        others = [file.name for file in sorted(folder.iterdir()) if file.suffix in _OTHER_WEIGHTS]
+        remedy = "save or download the model again"
+        if others:
+            remedy = f"load {others[0]} with the program that saved it, and save the model with `save_pretrained`"
+        raise ReporterError(f"{folder} has no weights ({WEIGHTS} or {WEIGHTS_INDEX}); {remedy}")
     return files
 
 

@@ -10,7 +10,7 @@ from reporter.core.children import CAN_FORK, MEMORY, SECONDS, Limit, in_child
 from reporter.core.errors import ReporterError, failing_as, failures
 from reporter.core.files import read_json
 from reporter.models.checkpoint import Checkpoint
-from reporter.models.model_folder import TOKENIZER_CONFIG, tokenizer_folder
+from reporter.models.model_folder import TOKENIZER_CONFIG, tokenizer_files, tokenizer_folder
 from reporter.models.parts import decoder_start
 
 
@@ -21,14 +21,15 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     """
     from transformers import AutoTokenizer
 
-    place = folder if checkpoint.gguf is not None else _place(checkpoint, folder, offline)
-    kind = _class(place) if checkpoint.gguf is None else AutoTokenizer
+    place = _place(checkpoint, folder, offline)
+    of_file = checkpoint.source_file if place == folder else {}
+    kind = AutoTokenizer if of_file else _class(place)
 
     def read() -> Any:
         with failing_as(f"cannot read the tokenizer in {place}"):
             return kind.from_pretrained(
                 str(place),
-                **checkpoint.source_file,
+                **of_file,
                 trust_remote_code=checkpoint.trust_remote_code,
                 local_files_only=offline or not checkpoint.trust_remote_code,
             )
@@ -160,6 +161,10 @@ def _place(checkpoint: Checkpoint, folder: Path, offline: bool) -> Path:
         from reporter.models.resolve import tokenizer_of
 
         return tokenizer_of(checkpoint.tokenizer, offline)
+    if checkpoint.adapter is not None and tokenizer_files(checkpoint.adapter):  # with the tokens that it added
+        return checkpoint.adapter
+    if checkpoint.gguf is not None:
+        return folder
     return folder if checkpoint.trust_remote_code else tokenizer_folder([folder, checkpoint.path or folder])
 
 

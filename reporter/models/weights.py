@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, failing_as, failures, library_error
-from reporter.core.imports import changed, optional
+from reporter.core.imports import changed
+from reporter.models.adapters import merged
 from reporter.models.checkpoint import Checkpoint, seeded
 from reporter.models.condition import Condition
-from reporter.models.model_folder import ADAPTER_WEIGHTS, CONFIG, WEIGHTS, adapter_files, weight_files
+from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
 from reporter.models.parts import PartName, measured_part, spread
 
 # Quantised weights, unpacked when they are loaded, so that what is measured are the numbers that they stand for.
@@ -56,13 +57,22 @@ def unpacking(config: Any) -> AbstractContextManager[None]:
     return quiet(method.replace("-", "_")) if method else nullcontext()
 
 
-def unpacked(model: Any) -> Any:
-    """Return a model with the numbers in place of its packed weights; itself where nothing is packed, or cannot be."""
-    if getattr(model, "hf_quantizer", None) is None or all(p.is_floating_point() for p in model.parameters()):
+def unpacked(model: Any, dtype: str) -> Any:
+    """Return a model with the numbers in place of its packed weights; itself where nothing is packed, or cannot be.
+
+    Args:
+        model: the model.
+        dtype: the precision that was asked for, or ``auto``.
+    """
+    if all(p.is_floating_point() for p in model.parameters()):
+        wanted = model.dtype if dtype == "auto" else getattr(torch, dtype)
+        for p in model.parameters():
+            if p.element_size() > 1:  # products with scales have the precision of these
+                p.data = p.data.to(wanted)
         return model
-    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), model.dtype)
+    of_rest = next((p.dtype for p in model.parameters() if p.is_floating_point()), model.dtype)
     try:
-        return model.dequantize(dtype=dtype).to(dtype)
+        return model.dequantize(dtype=of_rest).to(of_rest)
     except NotImplementedError:  # what it computes as it is must not depend on padding more than on a batch's shape
         return model
 
@@ -124,11 +134,14 @@ def build(
 
     with failing_as(loading), _no_bars() if checkpoint.gguf else unpacking(config):
         model, info = read()
-        if prefix := wrapper(info["missing_keys"], info["unexpected_keys"], folder):
-            model, info = read(key_mapping={f"^{re.escape(prefix)}": ""})
-        model = unpacked(model)
+        if other_names := renamed(model, info, folder):
+            model, info = read(key_mapping=other_names)
+        if getattr(config, "quantization_config", None) is not None:
+            model = unpacked(model, checkpoint.dtype)
     model.eval().requires_grad_(False)
-    _refuse_lies(model, info, folder, few_layers)
+    _refuse_lies(model, info, folder)
+    if not few_layers:
+        _refuse_leftovers(model, info["unexpected_keys"], files)
     if checkpoint.adapter is not None:
         with quiet("bitsandbytes"):  # PEFT imports it wherever it is installed
             model = merged(model, checkpoint.adapter, few_layers=few_layers)
@@ -136,29 +149,60 @@ def build(
     return model, {name: x for name, x in numbers_of(model, remove_duplicate=False) if name in names}
 
 
-def wrapper(missing: Collection[str], unexpected: Collection[str], folder: Path) -> str:
-    """Return what a program has put before the name of every weight, such as ``_orig_mod.`` or ``module.``.
+_WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+"""Names by which PyTorch wraps a model or its blocks (compiled, sharded, recomputed); no model has such a part."""
+_MOST_OF = 0.5
+"""Share of a model's weights that must be found under other names: a few of them, as a pooler, no file need have."""
+
+
+def renamed(model: nn.Module, info: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Return what to take out of the names of all weights, as patterns, where a program put it in.
+
+    That is a wrapper's name, or what comes before every name, such as ``module.`` or ``pretrained_model.``.
 
     Raises:
-        ReporterError: there are the weights of two models, such as a trained one and its moving average.
+        ReporterError: there are the weights of two models, such as a trained one and its moving average, or they are
+            named as another library names them.
     """
-    covered: Counter[str] = Counter()
-    for name in unexpected:
-        pieces = name.split(".")
-        for end in range(1, len(pieces)):
-            if ".".join(pieces[end:]) in missing:
-                covered[".".join(pieces[:end]) + "."] += 1
-    whole = [prefix for prefix, count in covered.items() if count >= MOST_OF * len(missing)]
+    if adapted := next((name for name in sorted(info["unexpected_keys"]) if ".base_layer." in name), None):
+        raise ReporterError(
+            f"{folder} has the weights of a model and beside them those of an adapter, such as {adapted}; merge the "
+            "adapter with `merge_and_unload` of PEFT before you save the model, or save the adapter alone"
+        )
+    missing, most = info["missing_keys"], _MOST_OF * sum(1 for _ in numbers_of(model))
+    if len(missing) < most:  # most are there under their own names: others are copies
+        return {}
+    before: Counter[str] = Counter()
+    times: Counter[str] = Counter()  # in one name
+    for name in info["unexpected_keys"]:
+        pieces = _bare(name).split(".")
+        times |= Counter(piece for piece in name.split(".") if piece in _WRAPPERS)
+        before.update(
+            "".join(f"{p}." for p in pieces[:end]) for end in range(len(pieces)) if _rest(pieces, end) in missing
+        )
+    whole = [prefix for prefix, count in before.items() if count >= most]
     if len(whole) > 1:
         raise ReporterError(
             f"{folder} has the weights {len(whole)} times, under {' and '.join(map(repr, sorted(whole)))}; save those "
             "that you mean without the others"
         )
-    return whole[0] if whole else ""
+    if not before and info["unexpected_keys"]:
+        there, wanted = (", ".join(sorted(names)[:3]) for names in (info["unexpected_keys"], missing))
+        raise ReporterError(
+            f"the weights in {folder} are not named as transformers names those of this model: there are {there}, but "
+            f"it has {wanted}; load them with the program that saved them, and save the model with `save_pretrained`"
+        )
+    # A pattern takes out one occurrence in a name, and patterns are told apart by their comments.
+    taken_out = {rf"(?:^|(?<=\.)){word}\.(?#{i})": "" for word, most in times.items() for i in range(most)}
+    return taken_out | {f"^{re.escape(prefix)}": "" for prefix in whole if prefix}
 
 
-MOST_OF = 0.9
-"""Share of a model's weights that a prefix must cover; some of them, as a pooler, no file need have."""
+def _bare(name: str) -> str:
+    return ".".join(piece for piece in name.split(".") if piece not in _WRAPPERS)
+
+
+def _rest(pieces: Sequence[str], end: int) -> str:
+    return ".".join(pieces[end:])
 
 
 def numbers_of(module: nn.Module, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
@@ -170,7 +214,8 @@ def numbers_of(module: nn.Module, remove_duplicate: bool = True) -> Iterator[tup
     yield from module.named_parameters(remove_duplicate=remove_duplicate)
     for prefix, part in module.named_modules(remove_duplicate=remove_duplicate):
         for name, buffer in part.named_buffers(recurse=False):
-            if name not in part._non_persistent_buffers_set and buffer.is_floating_point():
+            counts = buffer.is_floating_point() or buffer.dim() > 1  # integers are packed weights, or steps of training
+            if name not in part._non_persistent_buffers_set and counts:
                 yield f"{prefix}.{name}" if prefix else name, buffer
 
 
@@ -227,7 +272,82 @@ def _kind(config: Any, part: str | None) -> Any:
     return AutoModel
 
 
-def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_layers: bool) -> None:
+def _refuse_leftovers(model: nn.Module, unexpected: Collection[str], files: Sequence[Path]) -> None:
+    """Raise an error for weights in the files that belong into the model, which has no place for them.
+
+    Without them states would be those of another model. What is in no module or beside the blocks belongs to a head,
+    or is a copy; what is the same in several blocks was not trained, such as masks and frequencies of rotations.
+    """
+    modules, folder = dict(model.named_modules()), files[0].parent
+    inside: dict[str, torch.Size | None] = {}
+    for name in sorted(unexpected):
+        pieces = name.removeprefix(f"{model.base_model_prefix}.").split(".")
+        end = next(end for end in range(len(pieces) - 1, -1, -1) if ".".join(pieces[:end]) in modules)
+        home, rest = modules[".".join(pieces[:end])], pieces[end:]
+        if isinstance(home, nn.ModuleList | nn.Sequential) and rest[0].isdigit():
+            if not _predicts(int(rest[0]), rest[1:], model.config):
+                raise ReporterError(
+                    f"{folder}: the weights have more layers than {CONFIG}, such as {name}; "
+                    f"correct the number of layers in {CONFIG}, or save the model again"
+                )
+        elif end and (any(map(str.isdigit, pieces[:end])) or next(home.children(), None) is None):
+            own = (weight.shape for key, weight in home.named_parameters(recurse=False) if rest[0].startswith(key))
+            inside[name] = next(own, None)
+    if trained := _trained(inside, files):
+        more = f" and {len(trained) - 1} more" if len(trained) > 1 else ""
+        raise ReporterError(
+            f"{folder} holds {trained[0]}{more}, for which the model of its {CONFIG} has no place, so that its states "
+            f"would be those of another model; use the {CONFIG} of these weights"
+        )
+
+
+_OF_ACTIVATIONS = re.compile(r"(?:activation|input|output|[qkv](?:_cache)?)_(?:global_)?(?:scale|zero_point)$")
+"""By what states are divided before they are rounded, which is not done here."""
+
+
+def _trained(names: Mapping[str, torch.Size | None], files: Sequence[Path]) -> list[str]:
+    """Return those of some weights that training set: with fractions, not 0, and not the same in two blocks.
+
+    Args:
+        names: their names, with the shape of the weight whose name each continues, since one of that shape is a copy,
+            such as a moving average.
+        files: where they are.
+    """
+
+    def named(name: str) -> str:
+        pieces = _bare(name).split(".")
+        return next((rest for end in range(len(pieces)) if (rest := _rest(pieces, end)) in names), "")
+
+    found = {named(name): x for name, x in stored(files, lambda name: bool(named(name)))} if names else {}
+    contents = {name: x.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() for name, x in found.items()}
+    times = Counter(contents.values())
+
+    def trained(name: str) -> bool:
+        x = found.get(name)
+        if x is None:
+            return True
+        own = x.is_floating_point() and x.shape != names[name] and times[contents[name]] == 1
+        return own and bool(x.float().any())
+
+    return [name for name in names if not _OF_ACTIVATIONS.search(name) and trained(name)]
+
+
+def stored(files: Iterable[Path], wanted: Callable[[str], bool]) -> Iterator[tuple[str, Tensor]]:
+    """Yield by name, without wrappers of PyTorch, those weights in files that are wanted."""
+    from safetensors import safe_open
+
+    for file in files:
+        if file.suffix == ".safetensors":
+            with safe_open(str(file), framework="pt") as content:
+                for name in content.keys():  # noqa: SIM118 (no mapping)
+                    if wanted(name):
+                        yield _bare(name).removeprefix("module."), content.get_tensor(name)
+        elif file.suffix == ".bin":
+            weights = torch.load(file, map_location="cpu", weights_only=True)
+            yield from ((_bare(name).removeprefix("module."), x) for name, x in weights.items() if wanted(name))
+
+
+def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path) -> None:
     """Raise an error for weights that cannot come from training."""
     for name, shape, expected in sorted(info["mismatched_keys"]):
         raise ReporterError(
@@ -235,25 +355,17 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
             f"the {CONFIG} of these weights"
         )
     weights = dict(numbers_of(model, remove_duplicate=False))
-    layers = {re.sub(r"\.\d+\.", ".*.", name) for name in weights if re.search(r"\.\d+\.", name)}
-    copies = tuple(f".{name}" for name in weights)  # of all weights, under another name: a moving average
-    for name in sorted(info["unexpected_keys"]):
-        if (
-            not few_layers
-            and not _predicts(name, model.config)
-            and not name.endswith(copies)
-            and any(re.sub(r"\.\d+\.", ".*.", name).endswith(layer) for layer in layers)
-        ):
-            raise ReporterError(
-                f"{folder}: the weights have more layers than {CONFIG}, such as {name}; "
-                f"correct the number of layers in {CONFIG}, or save the model again"
-            )
     anything = False
     for name, weight in weights.items():
-        if not weight.is_floating_point() or weight.is_meta:  # quantised, or not here
+        if not weight.is_floating_point() or weight.is_meta or name in info["missing_keys"]:  # quantised, or not here
             anything = True
             continue
-        values = weight.detach().float() if weight.element_size() == 1 else weight.detach()
+        if weight.element_size() == 1:
+            raise ReporterError(
+                f"{folder}: the weight {name} has numbers of 8 bits ({weight.dtype}) without the scales that multiply "
+                "them; save or download the model again, or measure the original model"
+            )
+        values = weight.detach()
         norm = torch.linalg.vector_norm(values, dtype=torch.float32)
         if not torch.isfinite(norm) and not torch.isfinite(values).all():
             what = "NaN" if torch.isnan(values).any() else "infinity"
@@ -266,12 +378,16 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
         raise ReporterError(f"{folder}: all weights are 0; save or download the model again")
 
 
-def _predicts(name: str, config: Any) -> bool:
-    """Whether a weight is of a layer after the last that predicts further tokens; transformers leaves it out."""
-    text = config.get_text_config()
-    layers, more = (getattr(text, key, 0) or 0 for key in ("num_hidden_layers", "num_nextn_predict_layers"))
-    block = re.search(r"\.(\d+)\.", name)
-    return block is not None and layers <= int(block[1]) < layers + more
+def _predicts(block: int, rest: Collection[str], config: Any) -> bool:
+    """Whether a layer after the last predicts further tokens; transformers leaves it out."""
+    settings = vars(config.get_text_config())
+    more = max((n for key, n in settings.items() if _PREDICTION.search(key) and isinstance(n, int)), default=0)
+    return block < (getattr(config.get_text_config(), "num_hidden_layers", 0) or 0) + more or bool(_JOINED & set(rest))
+
+
+_PREDICTION = re.compile("(?:mtp|nextn).*(?:layers|modules)")
+_JOINED = {"eh_proj", "enorm", "hnorm"}
+"""Parts that join the state of a token with the embedding of the next."""
 
 
 def _check_safetensors(files: list[Path], config: Any) -> None:
@@ -318,115 +434,6 @@ def needed(run: Callable[[], Tensor], missing: Mapping[str, Tensor]) -> str:
                 buffer.copy_(before)
     names.sort()
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-# Adapters that PEFT saved (LoRA and its like): read from safetensors and merged into the weights of their base.
-
-
-_SAVED_UNDER = "base_model.model."  # how PEFT begins the name of every weight
-_HALVES = ("encoder.", "decoder.")  # of which one is not built where the other is measured
-
-
-def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
-    """Return a model with an adapter merged into its weights, as ``merge_and_unload`` of PEFT does it.
-
-    The adapter may have been trained on a model with a head, whose names begin otherwise: its weights are matched with
-    modules by name with or without the base's prefix. What belongs to a head that is not there is left out.
-    """
-    adapter_files(folder)
-    peft = optional("peft", "peft", "an adapter")
-    from safetensors.torch import load_file
-
-    with failing_as(f"cannot read the adapter in {folder}"):
-        config = peft.PeftConfig.from_pretrained(str(folder))
-        saved = load_file(str(folder / ADAPTER_WEIGHTS))
-        given = {name.removeprefix(_SAVED_UNDER): tensor for name, tensor in saved.items()}
-    whole, parts, strange = _matched(model, given)
-    if not parts and not whole and not few_layers:
-        first = next(iter(given), "none")
-        raise ReporterError(
-            f"no weight of the adapter in {folder} fits this base (first weight: {first}); use the base that it was "
-            f"trained on, {config.base_model_name_or_path!r}"
-        )
-    if strange and not few_layers:
-        raise ReporterError(
-            f"the adapter in {folder} has weights for modules that this base lacks, such as {strange[0]}; "
-            f"use the base that it was trained on, {config.base_model_name_or_path!r}"
-        )
-    for name, tensor in whole.items():
-        place = model.get_parameter(name)
-        if place.shape != tensor.shape:
-            raise ReporterError(
-                f"the adapter in {folder} has {name} in the shape {tuple(tensor.shape)}, but the base has "
-                f"{tuple(place.shape)}; use the base that it was trained on, {config.base_model_name_or_path!r}"
-            )
-        place.data.copy_(tensor)
-    if not parts:
-        return model
-    for name, value in {
-        "task_type": None,
-        "inference_mode": True,
-        "target_modules": sorted({module for module, _ in parts}),
-        "modules_to_save": None,
-        "exclude_modules": None,
-        "layers_to_transform": None,
-        "layers_pattern": None,
-    }.items():
-        if hasattr(config, name):
-            setattr(config, name, value)
-    for name in ("rank_pattern", "alpha_pattern"):
-        if patterns := getattr(config, name, None):
-            setattr(config, name, {key.removeprefix(f"{model.base_model_prefix}."): v for key, v in patterns.items()})
-    state = {f"{_SAVED_UNDER}{module}.{rest}": tensor for (module, rest), tensor in parts.items()}
-    # It may have shapes of another base, NaN, or be of a kind that cannot be merged.
-    with failing_as(f"cannot merge the adapter in {folder} into this base"):
-        wrapped = peft.get_peft_model(model, config)
-        peft.set_peft_model_state_dict(wrapped, state)
-        lacking = sorted(set(peft.get_peft_model_state_dict(wrapped)) - set(state))
-        if not hasattr(wrapped, "merge_and_unload"):
-            raise ReporterError(
-                f"an adapter of type {config.peft_type.value} ({folder}) cannot be merged into weights; use LoRA or a "
-                "similar type"
-            )
-        if lacking:
-            raise ReporterError(
-                f"the adapter in {folder} lacks {lacking[0].removeprefix(_SAVED_UNDER)}; save it again with PEFT"
-            )
-        return wrapped.merge_and_unload(safe_merge=True).eval().requires_grad_(False)
-
-
-def _matched(
-    model: Any, given: Mapping[str, Tensor]
-) -> tuple[dict[str, Tensor], dict[tuple[str, str], Tensor], list[str]]:
-    """Sort an adapter's weights: whole weights by name, parts by module and their name in it, and what fits nowhere."""
-    prefix = f"{model.base_model_prefix}."
-    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    leaves = {name for name, module in model.named_modules() if next(module.children(), None) is None}
-    whole: dict[str, Tensor] = {}
-    parts: dict[tuple[str, str], Tensor] = {}
-    strange: list[str] = []
-    for name, tensor in given.items():
-        for candidate in (name, name.removeprefix(prefix), f"{prefix}{name}"):
-            split = _module_and_parameter(candidate, leaves)
-            if candidate in parameters:
-                whole[candidate] = tensor
-            elif split is not None:
-                parts[split] = tensor
-            else:
-                continue
-            break
-        else:
-            if re.search(r"\.\d+\.", name) and not name.removeprefix(prefix).startswith(_HALVES):
-                strange.append(name)
-    return whole, parts, strange
-
-
-def _module_and_parameter(name: str, leaves: set[str]) -> tuple[str, str] | None:
-    pieces = name.split(".")
-    for end in range(len(pieces) - 1, 0, -1):
-        if (module := ".".join(pieces[:end])) in leaves:
-            return module, ".".join(pieces[end:])
-    return None
 
 
 # Bounds on loading: the configuration is compared with the headers of the weights, and time is limited.
