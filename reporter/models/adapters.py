@@ -33,7 +33,7 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
 
     with failing_as(f"cannot read the adapter in {folder}"):
         config = peft.PeftConfig.from_pretrained(str(folder))
-        saved = load_file(str(folder / ADAPTER_WEIGHTS))
+        saved = _as_built(model, config, load_file(str(folder / ADAPTER_WEIGHTS)))
     _refuse_what_is_no_weight(config, folder)
     given = {
         _IN_PLACE.sub("", n.removeprefix(_SAVED_UNDER)): x for n, x in saved.items() if ".original_module." not in n
@@ -41,7 +41,7 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
     if getattr(config, "layer_replication", None) and not few_layers:
         with failing_as(f"cannot repeat layers as the adapter in {folder} asks for"):
             _repeat_layers(model, config.layer_replication)
-    owners = tuple(f".{name.rpartition('.')[0]}" for name in getattr(config, "target_parameters", None) or ())
+    owners = _owners(model, tuple(f".{name}" for name in getattr(config, "target_parameters", None) or ()))
     whole, parts, strange = _matched(model, given, owners)
     rows = {module: x for (module, rest), x in parts.items() if rest == _ROWS}
     parts = {key: x for key, x in parts.items() if key[1] != _ROWS}
@@ -73,8 +73,7 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
         return model
     shared = {n: x for n, x in saved.items() if n.startswith(_SHARED) and not n.startswith(_SAVED_UNDER)}
     state = {f"{_SAVED_UNDER}{module}.{rest}": tensor for (module, rest), tensor in parts.items()} | shared
-    targets = [module for module in {module for module, _ in parts} if not f".{module}".endswith(owners or "/")]
-    _point_at(config, sorted(targets), f"{model.base_model_prefix}.")
+    _point_at(config, sorted({module for module, _ in parts} - owners), f"{model.base_model_prefix}.")
     # It may have shapes of another base, NaN, or be of a kind that cannot be merged.
     with failing_as(f"cannot merge the adapter in {folder} into this base"):
         wrapped = peft.get_peft_model(model, config)
@@ -90,6 +89,17 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
                 f"the adapter in {folder} lacks {lacking[0].removeprefix(_SAVED_UNDER)}; save it again with PEFT"
             )
         return wrapped.merge_and_unload(safe_merge=True).eval().requires_grad_(False)
+
+
+def _as_built(model: Any, config: Any, saved: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return an adapter's weights under the names of the model as transformers builds it: it has fused experts."""
+    try:
+        from peft.utils import transformers_weight_conversion as conversion
+    except ImportError:  # an older PEFT, which goes with an older transformers
+        return saved
+    conversion.convert_peft_config_for_transformers(config, model, None)
+    converted: dict[str, Tensor] = conversion.convert_peft_adapter_state_dict_for_transformers(model, config, saved)
+    return converted
 
 
 def _refuse_what_is_no_weight(config: Any, folder: Path) -> None:
@@ -192,20 +202,25 @@ def _point_at(config: Any, modules: list[str], prefix: str) -> None:
             setattr(config, name, {key.removeprefix(prefix): value for key, value in patterns.items()})
 
 
+def _owners(model: Any, parameters: tuple[str, ...]) -> set[str]:
+    """Return the modules of parameters that are adapted themselves, such as those of fused experts."""
+    names = (name for name, _ in model.named_parameters())
+    return {name.rpartition(".")[0] for name in names if parameters and f".{name}".endswith(parameters)}
+
+
 def _matched(
-    model: Any, given: Mapping[str, Tensor], owners: tuple[str, ...]
+    model: Any, given: Mapping[str, Tensor], owners: set[str]
 ) -> tuple[dict[str, Tensor], dict[tuple[str, str], Tensor], list[str]]:
     """Sort an adapter's weights: whole weights by name, parts by module and their name in it, and what fits nowhere."""
     prefix = f"{model.base_model_prefix}."
     parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     leaves = {name for name, module in model.named_modules() if next(module.children(), None) is None}
-    leaves |= {name for name, _ in model.named_modules() if owners and f".{name}".endswith(owners)}
     whole: dict[str, Tensor] = {}
     parts: dict[tuple[str, str], Tensor] = {}
     strange: list[str] = []
     for name, tensor in given.items():
         for candidate in (name, name.removeprefix(prefix), f"{prefix}{name}"):
-            split = _module_and_parameter(candidate, leaves)
+            split = _module_and_parameter(candidate, leaves | owners)
             if candidate in parameters:
                 whole[candidate] = tensor
             elif split is not None:
