@@ -134,8 +134,9 @@ def build(
 
     with failing_as(loading), _no_bars() if checkpoint.gguf else unpacking(config):
         model, info = read()
-        if other_names := renamed(model, info, folder):
-            model, info = read(key_mapping=other_names)
+        taken_out: dict[str, str] = {}
+        while more := wrapped(model, info, folder):  # behind one wrapper there may be another
+            model, info = read(key_mapping=(taken_out := taken_out | more))
         if getattr(config, "quantization_config", None) is not None:
             model = unpacked(model, checkpoint.dtype)
     model.eval().requires_grad_(False)
@@ -155,8 +156,8 @@ _MOST_OF = 0.5
 """Share of a model's weights that must be found under other names: a few of them, as a pooler, no file need have."""
 
 
-def renamed(model: nn.Module, info: Mapping[str, Any], folder: Path) -> dict[str, str]:
-    """Return what to take out of the names of all weights, as patterns, where a program put it in.
+def wrapped(model: nn.Module, info: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Return what to take out of the names of all weights, as patterns, where a program put it in; empty for nothing.
 
     That is a wrapper's name, or what comes before every name, such as ``module.`` or ``pretrained_model.``.
 
@@ -164,37 +165,41 @@ def renamed(model: nn.Module, info: Mapping[str, Any], folder: Path) -> dict[str
         ReporterError: there are the weights of two models, such as a trained one and its moving average, or they are
             named as another library names them.
     """
-    if adapted := next((name for name in sorted(info["unexpected_keys"]) if ".base_layer." in name), None):
+    missing, most = info["missing_keys"], _MOST_OF * sum(1 for _ in numbers_of(model))
+    names = sorted(info["unexpected_keys"])
+    if adapted := next((name for name in names if ".base_layer." in name), None):
         raise ReporterError(
             f"{folder} has the weights of a model and beside them those of an adapter, such as {adapted}; merge the "
             "adapter with `merge_and_unload` of PEFT before you save the model, or save the adapter alone"
         )
-    missing, most = info["missing_keys"], _MOST_OF * sum(1 for _ in numbers_of(model))
-    if len(missing) < most:  # most are there under their own names: others are copies
+    if len(missing) < most or not names:  # most are there under their own names: others are copies
         return {}
-    before: Counter[str] = Counter()
     times: Counter[str] = Counter()  # in one name
-    for name in info["unexpected_keys"]:
-        pieces = _bare(name).split(".")
+    for name in names:
         times |= Counter(piece for piece in name.split(".") if piece in _WRAPPERS)
-        before.update(
-            "".join(f"{p}." for p in pieces[:end]) for end in range(len(pieces)) if _rest(pieces, end) in missing
-        )
-    whole = [prefix for prefix, count in before.items() if count >= most]
-    if len(whole) > 1:
+    if times:  # a pattern takes out one occurrence in a name, and patterns are told apart by their comments
+        return {rf"(?:^|(?<=\.)){word}\.(?#{i})": "" for word, count in times.items() for i in range(count)}
+    before: Counter[str] = Counter()
+    for name in names:
+        pieces = name.split(".")
+        ends = (end for end in range(1, len(pieces)) if _rest(pieces, end) in missing)
+        before.update(f"{'.'.join(pieces[:end])}." for end in ends)
+    found = [prefix for prefix, count in before.items() if count >= most]
+    if len(found) > 1:
         raise ReporterError(
-            f"{folder} has the weights {len(whole)} times, under {' and '.join(map(repr, sorted(whole)))}; save those "
+            f"{folder} has the weights {len(found)} times, under {' and '.join(map(repr, sorted(found)))}; save those "
             "that you mean without the others"
         )
-    if not before and info["unexpected_keys"]:
-        there, wanted = (", ".join(sorted(names)[:3]) for names in (info["unexpected_keys"], missing))
+    first = {name.partition(".")[:2] for name in names}
+    if not found and len(first) == 1:  # all are inside of one part, whose own names may have changed since
+        found = ["".join(*first)]
+    if not before and (not found or not found[0].endswith(".")):
+        there, wanted = (", ".join(sorted(some)[:3]) for some in (names, missing))
         raise ReporterError(
             f"the weights in {folder} are not named as transformers names those of this model: there are {there}, but "
             f"it has {wanted}; load them with the program that saved them, and save the model with `save_pretrained`"
         )
-    # A pattern takes out one occurrence in a name, and patterns are told apart by their comments.
-    taken_out = {rf"(?:^|(?<=\.)){word}\.(?#{i})": "" for word, most in times.items() for i in range(most)}
-    return taken_out | {f"^{re.escape(prefix)}": "" for prefix in whole if prefix}
+    return {f"^{re.escape(prefix)}": "" for prefix in found}
 
 
 def _bare(name: str) -> str:
@@ -490,23 +495,22 @@ def refuse_claims(config: Any, header: Header, folder: Path) -> None:
     Every layer has a weight of its own, or shares those of others, of which there are several; no width is larger than
     the largest dimension of a weight. The table of positions may be computed, so that only absurd ones are refused.
     """
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    for part in {id(settings): settings for settings in (config, text)}.values():
-        for name in _LAYERS:
-            claimed = getattr(part, name, None)
-            if isinstance(claimed, int) and claimed > header.tensors:
-                raise ReporterError(
-                    f"{folder}: {CONFIG} says {claimed:,} layers ({name}), but there are only {header.tensors:,} "
-                    f"weights; use the {CONFIG} of these weights"
-                )
-        for name in _WIDTHS:
-            claimed = getattr(part, name, None)
-            most = header.largest * _PACKED if name != "max_position_embeddings" else 1 << 30
-            if isinstance(claimed, int) and claimed > most:
-                raise ReporterError(
-                    f"{folder}: {CONFIG} says {name} {claimed:,}, but the largest dimension of the weights is "
-                    f"{header.largest:,}; use the {CONFIG} of these weights"
-                )
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config  # it decides where there is one
+    for name in _LAYERS:
+        claimed = getattr(text, name, None)
+        if isinstance(claimed, int) and claimed > header.tensors:
+            raise ReporterError(
+                f"{folder}: {CONFIG} says {claimed:,} layers ({name}), but there are only {header.tensors:,} "
+                f"weights; use the {CONFIG} of these weights"
+            )
+    for name in _WIDTHS:
+        claimed = getattr(text, name, None)
+        most = header.largest * _PACKED if name != "max_position_embeddings" else 1 << 30
+        if isinstance(claimed, int) and claimed > most:
+            raise ReporterError(
+                f"{folder}: {CONFIG} says {name} {claimed:,}, but the largest dimension of the weights is "
+                f"{header.largest:,}; use the {CONFIG} of these weights"
+            )
 
 
 @contextmanager
