@@ -12,8 +12,10 @@ from reporter.core.errors import ReporterError, failing_as
 from reporter.core.imports import optional
 from reporter.models.model_folder import ADAPTER_WEIGHTS, adapter_files
 
-_SAVED_UNDER = "base_model.model."  # how PEFT begins the name of every weight that belongs to a module
-_SHARED = "base_model."  # and that of those which all modules share
+PEFT = "base_model."
+"""How PEFT begins the name of every weight of an adapter; what all modules share has no other prefix."""
+OF_MODULES = "base_model.model."
+"""How it begins the name of a weight that belongs to a module."""
 _IN_PLACE = re.compile(r"\.(?:modules_to_save|token_adapter)(?=\.)|\.base_layer(?=\.(?:weight|bias)$)")
 _ROWS = "trainable_tokens_delta"
 _HALVES = ("encoder.", "decoder.")  # of which one is not built where the other is measured
@@ -35,9 +37,7 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
         config = peft.PeftConfig.from_pretrained(str(folder))
         saved = _as_built(model, config, load_file(str(folder / ADAPTER_WEIGHTS)))
     _refuse_what_is_no_weight(config, folder)
-    given = {
-        _IN_PLACE.sub("", n.removeprefix(_SAVED_UNDER)): x for n, x in saved.items() if ".original_module." not in n
-    }
+    given = {_IN_PLACE.sub("", n.removeprefix(OF_MODULES)): x for n, x in saved.items() if ".original_module." not in n}
     if getattr(config, "layer_replication", None) and not few_layers:
         with failing_as(f"cannot repeat layers as the adapter in {folder} asks for"):
             _repeat_layers(model, config.layer_replication)
@@ -46,7 +46,7 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
     rows = {module: x for (module, rest), x in parts.items() if rest == _ROWS}
     parts = {key: x for key, x in parts.items() if key[1] != _ROWS}
     trained_on = f"use the base that it was trained on, {config.base_model_name_or_path!r}"
-    if not parts and not whole and not rows and not few_layers:
+    if not (parts or whole or rows or few_layers) and (strange or not given):  # else it is for a head alone
         first = next(iter(given), "none")
         raise ReporterError(
             f"no weight of the adapter in {folder} fits this base (first weight: {first}); {trained_on}"
@@ -71,8 +71,8 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
             model.get_submodule(module).weight.data[of_row[module]] = tensor.to(model.dtype)
     if not parts:
         return model
-    shared = {n: x for n, x in saved.items() if n.startswith(_SHARED) and not n.startswith(_SAVED_UNDER)}
-    state = {f"{_SAVED_UNDER}{module}.{rest}": tensor for (module, rest), tensor in parts.items()} | shared
+    shared = {n: x for n, x in saved.items() if n.startswith(PEFT) and not n.startswith(OF_MODULES)}
+    state = {f"{OF_MODULES}{module}.{rest}": tensor for (module, rest), tensor in parts.items()} | shared
     _point_at(config, sorted({module for module, _ in parts} - owners), f"{model.base_model_prefix}.")
     # It may have shapes of another base, NaN, or be of a kind that cannot be merged.
     with failing_as(f"cannot merge the adapter in {folder} into this base"):
@@ -86,7 +86,7 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
             )
         if lacking:
             raise ReporterError(
-                f"the adapter in {folder} lacks {lacking[0].removeprefix(_SAVED_UNDER)}; save it again with PEFT"
+                f"the adapter in {folder} lacks {lacking[0].removeprefix(OF_MODULES)}; save it again with PEFT"
             )
         return wrapped.merge_and_unload(safe_merge=True).eval().requires_grad_(False)
 

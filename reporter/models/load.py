@@ -16,11 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, with_type
+from reporter.models.adapters import OF_MODULES, PEFT
 from reporter.models.anatomy import MeasuredModel, examine
 from reporter.models.blocks import noise_of, relative
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.condition import Condition
-from reporter.models.model_folder import config_file, weight_files
+from reporter.models.model_folder import ADAPTER_WEIGHTS, config_file, weight_files
 from reporter.models.parts import is_spread
 from reporter.models.places import Layout
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
@@ -82,8 +83,16 @@ def _weights_without_place(
         alike = (other for other in embedding if other.shape == weight.shape)
         return any(torch.equal(weight.to(other.dtype), other.detach().cpu()) for other in alike)
 
-    beside = stored(safe, lambda name: not _BLOCK.search(name) and not f".{name}".endswith(endings))
-    return sorted(((name, x) for name, x in beside if not tied(x)), key=lambda pair: pair[0])  # whichever file has them
+    leaves = [name for name, part in module.named_modules() if next(part.children(), None) is None]
+
+    def beside(name: str) -> bool:
+        if _BLOCK.search(name) or f".{name}".endswith(endings):
+            return False
+        in_adapter = name.startswith(PEFT)  # which may hold a part of a weight, too
+        return not in_adapter or (name.startswith(OF_MODULES) and not any(f".{leaf}." in name for leaf in leaves))
+
+    weights = ((name, x) for name, x in stored(safe, beside) if not tied(x))
+    return sorted(weights, key=lambda pair: pair[0])  # whichever file has them
 
 
 def _hash(weights: Sequence[tuple[str, Tensor]]) -> str:
@@ -325,6 +334,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
             groups: Mapping[str, str] = {}
             if checkpoint.initialised is None:
                 files = [] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)
+                files += [] if checkpoint.adapter is None else [checkpoint.adapter / ADAPTER_WEIGHTS]
                 groups = weight_groups(module, files, lacking)
             place = torch.device(device)
             module = module if is_spread(module) else module.to(place)

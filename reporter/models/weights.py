@@ -300,9 +300,12 @@ def _refuse_leftovers(model: nn.Module, unexpected: Collection[str], files: Sequ
             inside[name] = next(own, None)
     if trained := _trained(inside, files):
         more = f" and {len(trained) - 1} more" if len(trained) > 1 else ""
+        remedy = f"use the {CONFIG} of these weights"
+        if "scale" in trained[0]:
+            remedy = "they are quantised in a way that transformers does not unpack, so measure the original model"
         raise ReporterError(
             f"{folder} holds {trained[0]}{more}, for which the model of its {CONFIG} has no place, so that its states "
-            f"would be those of another model; use the {CONFIG} of these weights"
+            f"would be those of another model; {remedy}"
         )
 
 
@@ -331,7 +334,8 @@ def _trained(names: Mapping[str, torch.Size | None], files: Sequence[Path]) -> l
         x = found.get(name)
         if x is None:
             return True
-        own = x.is_floating_point() and x.shape != names[name] and times[contents[name]] == 1
+        scales = "scale" in name and not bool((x == 1).all())
+        own = x.is_floating_point() and x.shape != names[name] and (scales or times[contents[name]] == 1)
         return own and bool(x.float().any())
 
     return [name for name in names if not _OF_ACTIVATIONS.search(name) and trained(name)]
