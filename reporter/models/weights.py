@@ -290,7 +290,8 @@ def _refuse_leftovers(model: nn.Module, unexpected: Collection[str], files: Sequ
         end = next(end for end in range(len(pieces) - 1, -1, -1) if ".".join(pieces[:end]) in modules)
         home, rest = modules[".".join(pieces[:end])], pieces[end:]
         if isinstance(home, nn.ModuleList | nn.Sequential) and rest[0].isdigit():
-            if not _predicts(int(rest[0]), rest[1:], model.config):
+            joined = any(f".{rest[0]}.{part}." in other for other in unexpected for part in _JOINED)
+            if not joined and not _predicts(int(rest[0]), model.config):
                 raise ReporterError(
                     f"{folder}: the weights have more layers than {CONFIG}, such as {name}; "
                     f"correct the number of layers in {CONFIG}, or save the model again"
@@ -387,16 +388,16 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path) -> Non
         raise ReporterError(f"{folder}: all weights are 0; save or download the model again")
 
 
-def _predicts(block: int, rest: Collection[str], config: Any) -> bool:
+def _predicts(block: int, config: Any) -> bool:
     """Whether a layer after the last predicts further tokens; transformers leaves it out."""
-    settings = vars(config.get_text_config())
-    more = max((n for key, n in settings.items() if _PREDICTION.search(key) and isinstance(n, int)), default=0)
-    return block < (getattr(config.get_text_config(), "num_hidden_layers", 0) or 0) + more or bool(_JOINED & set(rest))
+    text = config.get_text_config()
+    more = max((n for key, n in vars(text).items() if _PREDICTION.search(key) and isinstance(n, int)), default=0)
+    return block < (getattr(text, "num_hidden_layers", 0) or 0) + more
 
 
 _PREDICTION = re.compile("(?:mtp|nextn).*(?:layers|modules)")
-_JOINED = {"eh_proj", "enorm", "hnorm"}
-"""Parts that join the state of a token with the embedding of the next."""
+_JOINED = ("eh_proj", "enorm", "hnorm")
+"""Parts of such a layer, which join the state of a token with the embedding of the next."""
 
 
 def _check_safetensors(files: list[Path], config: Any) -> None:
