@@ -57,6 +57,7 @@ _NEED_NO_VOCABULARY = frozenset({"ByT5Tokenizer", "CanineTokenizer", "PerceiverT
 
 
 _PACKED_BY = {"bitsandbytes": ("bitsandbytes", "accelerate"), "compressed-tensors": ("compressed_tensors",)}
+_PACKED_BY |= {"fp8": ("accelerate",), "bitnet": ("accelerate",)}
 _RUN_BY = {"gptq": ("optimum", "gptqmodel"), "awq": ("gptqmodel", "accelerate")}  # transformers cannot unpack these
 _OTHER_WEIGHTS = (".ckpt", ".pt", ".pth", ".bin", ".distcp", ".h5", ".msgpack", ".onnx", ".npz", ".safetensors")
 _MOST = {".json": 256 * 2**20, ".txt": 256 * 2**20}  # bytes of a file that is read as a whole; most have a few MB

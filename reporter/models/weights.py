@@ -52,6 +52,8 @@ def unpacking(config: Any) -> AbstractContextManager[None]:
     named = settings.get("quant_method") if isinstance(settings, dict) else getattr(settings, "quant_method", None)
     method = str(getattr(named, "value", named) or "")
     kind = KINDS.get(method)
+    if method == "bitnet":  # whose code would be compiled anew for every shape of a batch, by a compiler that may lack
+        torch.compiler.set_stance("force_eager")
     if isinstance(settings, dict) and kind is not None and "dequantize" in inspect.signature(kind.__init__).parameters:
         settings["dequantize"] = True
     return quiet(method.replace("-", "_")) if method else nullcontext()

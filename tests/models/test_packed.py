@@ -96,6 +96,56 @@ def test_compressed_tensors(family, packed, loaded):
     assert model.anatomy.role == "decoder"
 
 
+def in_eighths(name, weight):
+    """Pack a matrix in numbers of 8 bits, each 16 × 16 of them with a scale."""
+    tiles = weight.unfold(0, 16, 16).unfold(1, 16, 16)
+    scale = tiles.abs().amax(dim=(2, 3)) / 448
+    over = scale.repeat_interleave(16, 0).repeat_interleave(16, 1)
+    return {name: (weight / over).to(torch.float8_e4m3fn), f"{name}_scale_inv": scale}, over
+
+
+FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [16, 16]}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_fp8_weights_are_multiplied_by_their_scales_or_refused(dtype, packed, loaded):
+    pytest.importorskip("accelerate", reason="needs the optional package accelerate")
+
+    def by_hand(name, weight):
+        (whole, _), over = in_eighths(name, weight)[0].values(), in_eighths(name, weight)[1]
+        return {name: whole.float() * over}
+
+    plain = packed("by-hand", by_hand)
+    model = loaded(packed(change=lambda *x: in_eighths(*x)[0], **FP8), dtype=dtype)
+    torch.testing.assert_close(states(model), states(loaded(plain, dtype=dtype)))
+    message = refused(loaded, packed("unnamed", lambda *x: in_eighths(*x)[0]))
+    assert "_scale_inv" in message and "measure the original model" in message
+    lacking = packed("lacking", lambda name, weight: {name: in_eighths(name, weight)[0][name]}, **FP8)
+    assert "without the scales" in refused(loaded, lacking)
+
+
+def test_bitnet_weights_count_though_they_are_packed(packed, loaded):
+    pytest.importorskip("accelerate", reason="needs the optional package accelerate")
+    from transformers import AutoModel
+
+    def in_thirds(name, weight):
+        levels = (weight / weight.abs().mean()).round().clamp(-1, 1).to(torch.uint8) + 1
+        rows = levels.reshape(4, -1, levels.shape[1])
+        return {name: sum(part << 2 * i for i, part in enumerate(rows)), f"{name}_scale": torch.ones(1)}
+
+    def rolled(name, weight):
+        return in_thirds(name, weight.roll(1) if "1.mlp.up" in name else weight)
+
+    how = {"quant_method": "bitnet", "modules_to_not_convert": ["lm_head"]}
+    folder = packed(change=in_thirds, **how)
+    model, other = loaded(folder), loaded(packed("rolled", rolled, **how))
+    assert [group for group in model.groups if model.groups[group] != other.groups[group]] == ["2"]
+    with torch.inference_mode(), warnings.catch_warnings(action="ignore"):
+        own = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+        theirs = own(input_ids=IDS, output_hidden_states=True).hidden_states
+    torch.testing.assert_close(tuple(states(model)[:-1]), theirs[:-1])
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 def test_bitsandbytes(bits, tmp_path, loaded):
     """Near what the packed model computes itself, of the full number of weights, and a decoder."""
