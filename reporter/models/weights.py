@@ -419,7 +419,8 @@ def needed(run: Callable[[], Tensor], missing: Mapping[str, Tensor]) -> str:
     """Return the names of those weights that take part in computing what ``run`` returns; empty where none does.
 
     They are found by differentiating it, so that it needs no list of names: a pooler is not used by the states. A
-    buffer may decide without a gradient, as about the choice of experts: it is changed, and the result compared.
+    buffer may decide without a gradient, as about the choice of experts: it is changed, and the result compared. One
+    with several values was computed from the configuration; what training sets begins with zeros or ones.
     """
     if not missing:
         return ""
@@ -436,7 +437,7 @@ def needed(run: Callable[[], Tensor], missing: Mapping[str, Tensor]) -> str:
     names = [name for name, gradient in zip(weights, gradients, strict=True) if gradient is not None]
     with torch.no_grad():
         for name, buffer in missing.items():
-            if name not in weights:
+            if name not in weights and bool((buffer == buffer.flatten()[:1]).all()):
                 before, draws = buffer.clone(), torch.Generator().manual_seed(0)
                 for _ in range(_DRAWS):  # one may leave a choice as it was
                     buffer.copy_(before + 10 * torch.randn(buffer.shape, generator=draws).to(buffer))

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 from models.folders import change_weights, configure, refused
-from oracles.families import build_language_model
+from oracles.families import build_language_model, write_tokenizer
 from safetensors.torch import load_file
 
 from reporter.core.errors import ReporterError
@@ -208,6 +208,20 @@ def test_buffers_that_a_file_holds_count_as_weights(copy, loaded):
     change_weights(folder, without(bias))
     message = refused(loaded, folder)
     assert "lacks weights" in message and bias in message
+
+
+def test_buffers_that_a_configuration_decides_need_not_be_in_the_file(tmp_path, loaded):
+    from transformers import MiniMaxConfig, MiniMaxForCausalLM
+
+    size = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    more = {"num_key_value_heads": 2, "head_dim": 8, "num_local_experts": 2, "num_experts_per_tok": 1, "block_size": 8}
+    config = MiniMaxConfig(vocab_size=write_tokenizer(tmp_path), bos_token_id=0, eos_token_id=2, **size, **more)
+    with torch.random.fork_rng():
+        MiniMaxForCausalLM(config).save_pretrained(tmp_path)
+    whole = loaded(tmp_path)
+    change_weights(tmp_path, without("decay"))
+    change_weights(tmp_path, without("slope_rate"))
+    assert torch.equal(states_of(loaded(tmp_path))[-1], states_of(whole)[-1])
 
 
 def test_files_that_are_damaged_or_of_no_text_model_are_refused(copy, loaded):
