@@ -106,12 +106,7 @@ def config_file(folder: Path) -> Path:
         raise ReporterError(f"there is no folder {folder}{instead_of(folder, Path.is_dir) or '; check the path'}")
     if not (folder / CONFIG).is_file():
         if is_adapter(folder):
-            base = base_of_adapter(folder)
-            named = "" if base is None else f" ({base})"
-            raise ReporterError(
-                f"{folder} is a PEFT adapter, not a model; write the folder of the base{named} as `path`, and this "
-                "folder as `adapter`"
-            )
+            raise _only_an_adapter(folder)
         if files := sorted(file.name for file in folder.glob("*.gguf")):
             raise ReporterError(f"{folder} has no {CONFIG}, but a GGUF file; name {folder / files[0]} instead")
         raise ReporterError(f"{folder} has no {CONFIG}; name a folder that `save_pretrained` wrote")
@@ -169,6 +164,15 @@ def base_of_adapter(folder: Path) -> str | None:
     return base if isinstance(base, str) else None
 
 
+def _only_an_adapter(folder: Path) -> ReporterError:
+    base = base_of_adapter(folder)
+    named = "" if base is None else f" ({base})"
+    return ReporterError(
+        f"{folder} is a PEFT adapter, not a model; write the folder of the base{named} as `path`, and this "
+        "folder as `adapter`"
+    )
+
+
 def adapter_files(folder: Path) -> list[Path]:
     """Return the files of an adapter that PEFT saved."""
     if not (folder / ADAPTER).is_file():
@@ -195,9 +199,13 @@ def weight_files(folder: Path, allow_pickle: bool) -> list[Path]:
             "you trust them, add `allow_pickle: true` to the model"
         )
     if not files:
+        if (folder / ADAPTER).is_file():
+            raise _only_an_adapter(folder)
         others = [file.name for file in sorted(folder.iterdir()) if file.suffix in _OTHER_WEIGHTS]
         remedy = "save or download the model again"
-        if others:
+        if others and "-of-" in others[0]:
+            remedy = f"save or download it again, with the index of {others[0]}"
+        elif others:
             remedy = f"load {others[0]} with the program that saved it, and save the model with `save_pretrained`"
         raise ReporterError(f"{folder} has no weights ({WEIGHTS} or {WEIGHTS_INDEX}); {remedy}")
     return files

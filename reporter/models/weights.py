@@ -22,7 +22,7 @@ from reporter.core.imports import changed
 from reporter.models.adapters import merged
 from reporter.models.checkpoint import Checkpoint, seeded
 from reporter.models.condition import Condition
-from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
+from reporter.models.model_folder import ADAPTER, CONFIG, WEIGHTS, weight_files
 from reporter.models.parts import PartName, measured_part, spread
 
 # Quantised weights, unpacked when they are loaded, so that what is measured are the numbers that they stand for.
@@ -118,6 +118,11 @@ def build(
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
         _check_safetensors(files, config)
+    if checkpoint.adapter is None and (folder / ADAPTER).is_file():
+        raise ReporterError(
+            f"{folder} has the weights of a model and, beside them, those of an adapter ({ADAPTER}); to measure both "
+            f"together, write this folder as `adapter`, too; to measure the model alone, move {ADAPTER} elsewhere"
+        )
     loading = f"cannot load the weights in {folder} (check {CONFIG})"
 
     def read(**more: Any) -> tuple[Any, Any]:
@@ -134,7 +139,7 @@ def build(
             **more,
         )
 
-    with failing_as(loading), _no_bars() if checkpoint.gguf else unpacking(config):
+    with failing_as(loading), _no_adapter(), _no_bars() if checkpoint.gguf else unpacking(config):
         model, info = read()
         taken_out: dict[str, str] = {}
         while more := wrapped(model, info, folder):  # behind one wrapper there may be another
@@ -224,6 +229,13 @@ def numbers_of(module: nn.Module, remove_duplicate: bool = True) -> Iterator[tup
             counts = buffer.is_floating_point() or buffer.dim() > 1  # integers are packed weights, or steps of training
             if name not in part._non_persistent_buffers_set and counts:
                 yield f"{prefix}.{name}" if prefix else name, buffer
+
+
+def _no_adapter() -> AbstractContextManager[None]:
+    """Keep transformers from adding an adapter that lies in the folder of its base, where PEFT is installed."""
+    from transformers import modeling_utils
+
+    return changed(modeling_utils, maybe_load_adapters=lambda path, *args, **kwargs: (None, path, {}))
 
 
 def _no_bars() -> AbstractContextManager[None]:
@@ -362,9 +374,11 @@ def stored(files: Iterable[Path], wanted: Callable[[str], bool]) -> Iterator[tup
 def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path) -> None:
     """Raise an error for weights that cannot come from training."""
     for name, shape, expected in sorted(info["mismatched_keys"]):
+        asks, remedy = CONFIG, f"use the {CONFIG} of these weights"
+        if not (folder / CONFIG).is_file():  # a GGUF file
+            asks, remedy = "what transformers reads from its header", "convert it again, or measure the original model"
         raise ReporterError(
-            f"{folder}: the weight {name} has the shape {tuple(shape)}, but {CONFIG} asks for {tuple(expected)}; use "
-            f"the {CONFIG} of these weights"
+            f"{folder}: the weight {name} has the shape {tuple(shape)}, but {asks} asks for {tuple(expected)}; {remedy}"
         )
     weights = dict(numbers_of(model, remove_duplicate=False))
     anything = False

@@ -165,6 +165,20 @@ def test_an_adapter_that_is_no_change_of_weights_is_named(kind, options, languag
     assert "no weights stand for it" in refused(loaded, language_model("llama"), adapter=tmp_path / "lora")
 
 
+def test_an_adapter_in_the_folder_of_a_model_is_merged_if_it_is_named(copy, family, tmp_path, loaded):
+    """Transformers adds it by itself, where PEFT is installed."""
+    both, lora = copy("llama"), tmp_path / "lora"
+    adapted(both, lora)
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (both / name).write_bytes((lora / name).read_bytes())
+    assert "write this folder as `adapter`, too" in refused(loaded, both)
+    mine, theirs = loaded(both, adapter=both), loaded(family("llama"), adapter=lora)
+    with torch.inference_mode():
+        assert torch.equal(*(model.run(IDS, MASK).last for model in (mine, theirs)))
+    (both / "model.safetensors").unlink()
+    assert "as `path`, and this folder as `adapter`" in refused(loaded, both)
+
+
 def test_tokens_without_an_embedding_are_refused_and_the_same_tokenizer_is_that_of_the_base(family, tmp_path, loaded):
     lora, llama = tmp_path / "lora", family("llama")
     adapted(llama, lora, new_tokens=6, saved={"save_embedding_layers": False})
