@@ -103,8 +103,7 @@ def test_states_and_logits_are_those_of_peft(name, tied, tmp_path, loaded):
         logits = load_head(model.checkpoint, model, offline=True).logits(mine.last[0])
     torch.testing.assert_close((*mine.path[:-1], mine.final), theirs.hidden_states, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(logits, theirs.logits[0], rtol=1e-4, atol=1e-4)
-    groups = loaded(base).groups
-    changed = {group for group in groups if groups[group] != model.groups[group]}
+    changed = {group for group, _ in loaded(base).groups.items() ^ model.groups.items()}
     assert ("embeddings" in changed) == ("head" not in name)
     assert "head" in changed or "a head" not in name
     assert model.tokenizer.convert_tokens_to_ids("<new5>") == (32 if "new" in name else 3)
