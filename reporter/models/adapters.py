@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, failing_as
 from reporter.core.imports import optional
-from reporter.models.model_folder import ADAPTER_WEIGHTS, adapter_files
+from reporter.models.model_folder import ADAPTER_WEIGHTS, adapter_files, unwrapped
 
 PEFT = "base_model."
 """How PEFT begins the name of every weight of an adapter; what all modules share has no other prefix."""
@@ -35,7 +35,8 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
 
     with failing_as(f"cannot read the adapter in {folder}"):
         config = peft.PeftConfig.from_pretrained(str(folder))
-        saved = _as_built(model, config, load_file(str(folder / ADAPTER_WEIGHTS)))
+        stored = load_file(str(folder / ADAPTER_WEIGHTS))
+        saved = _as_built(model, config, {unwrapped(name): tensor for name, tensor in stored.items()})
     _refuse_what_is_no_weight(config, folder)
     given = {_IN_PLACE.sub("", n.removeprefix(OF_MODULES)): x for n, x in saved.items() if ".original_module." not in n}
     if getattr(config, "layer_replication", None) and not few_layers:
@@ -45,7 +46,10 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
     whole, parts, strange = _matched(model, given, owners)
     rows = {module: x for (module, rest), x in parts.items() if rest == _ROWS}
     parts = {key: x for key, x in parts.items() if key[1] != _ROWS}
-    trained_on = f"use the base that it was trained on, {config.base_model_name_or_path!r}"
+    trained_on = (
+        f"use the base that it was trained on, {config.base_model_name_or_path!r}; if this is it, its parts had other "
+        "names then, so merge the adapter with the libraries that saved it"
+    )
     if not (parts or whole or rows or few_layers) and (strange or not given):  # else it is for a head alone
         first = next(iter(given), "none")
         raise ReporterError(

@@ -211,6 +211,15 @@ def weight_files(folder: Path, allow_pickle: bool) -> list[Path]:
     return files
 
 
+WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+"""Names by which PyTorch wraps a model or its blocks (compiled, sharded, recomputed); no model has such a part."""
+
+
+def unwrapped(name: str) -> str:
+    """Return the name of a weight without wrappers of PyTorch."""
+    return ".".join(piece for piece in name.split(".") if piece not in WRAPPERS).removeprefix("module.")
+
+
 def tokenizer_files(folder: Path) -> list[Path]:
     """Return the files that a tokenizer is made from; empty where there is no tokenizer."""
     files = [file for file in sorted(folder.iterdir()) if file.is_file()]

@@ -22,7 +22,7 @@ from reporter.core.imports import changed
 from reporter.models.adapters import merged
 from reporter.models.checkpoint import Checkpoint, seeded
 from reporter.models.condition import Condition
-from reporter.models.model_folder import ADAPTER, CONFIG, WEIGHTS, weight_files
+from reporter.models.model_folder import ADAPTER, CONFIG, WEIGHTS, WRAPPERS, unwrapped, weight_files
 from reporter.models.parts import PartName, measured_part, spread
 
 # Quantised weights, unpacked when they are loaded, so that what is measured are the numbers that they stand for.
@@ -157,8 +157,6 @@ def build(
     return model, {name: x for name, x in numbers_of(model, remove_duplicate=False) if name in names}
 
 
-_WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
-"""Names by which PyTorch wraps a model or its blocks (compiled, sharded, recomputed); no model has such a part."""
 _MOST_OF = 0.5
 """Share of a model's weights that must be found under other names: a few of them, as a pooler, no file need have."""
 
@@ -183,7 +181,7 @@ def wrapped(model: nn.Module, info: Mapping[str, Any], folder: Path) -> dict[str
         return {}
     times: Counter[str] = Counter()  # in one name
     for name in names:
-        times |= Counter(piece for piece in name.split(".") if piece in _WRAPPERS)
+        times |= Counter(piece for piece in name.split(".") if piece in WRAPPERS)
     if times:  # a pattern takes out one occurrence in a name, and patterns are told apart by their comments
         return {rf"(?:^|(?<=\.)){word}\.(?#{i})": "" for word, count in times.items() for i in range(count)}
     before: Counter[str] = Counter()
@@ -207,10 +205,6 @@ def wrapped(model: nn.Module, info: Mapping[str, Any], folder: Path) -> dict[str
             f"it has {wanted}; load them with the program that saved them, and save the model with `save_pretrained`"
         )
     return {f"^{re.escape(prefix)}": "" for prefix in found}
-
-
-def _bare(name: str) -> str:
-    return ".".join(piece for piece in name.split(".") if piece not in _WRAPPERS)
 
 
 def _rest(pieces: Sequence[str], end: int) -> str:
@@ -338,7 +332,7 @@ def _trained(names: Mapping[str, torch.Size | None], files: Sequence[Path]) -> l
     """
 
     def named(name: str) -> str:
-        pieces = _bare(name).split(".")
+        pieces = unwrapped(name).split(".")
         return next((rest for end in range(len(pieces)) if (rest := _rest(pieces, end)) in names), "")
 
     found = {named(name): x for name, x in stored(files, lambda name: bool(named(name)))} if names else {}
@@ -365,10 +359,10 @@ def stored(files: Iterable[Path], wanted: Callable[[str], bool]) -> Iterator[tup
             with safe_open(str(file), framework="pt") as content:
                 for name in content.keys():  # noqa: SIM118 (no mapping)
                     if wanted(name):
-                        yield _bare(name).removeprefix("module."), content.get_tensor(name)
+                        yield unwrapped(name), content.get_tensor(name)
         elif file.suffix == ".bin":
             weights = torch.load(file, map_location="cpu", weights_only=True)
-            yield from ((_bare(name).removeprefix("module."), x) for name, x in weights.items() if wanted(name))
+            yield from ((unwrapped(name), x) for name, x in weights.items() if wanted(name))
 
 
 def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path) -> None:
