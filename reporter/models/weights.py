@@ -318,8 +318,10 @@ def _refuse_leftovers(model: nn.Module, unexpected: Collection[str], files: Sequ
         )
 
 
-_OF_ACTIVATIONS = re.compile(r"(?:activation|input|output|[qkv](?:_cache)?)_(?:global_)?(?:scale|zero_point)$")
-"""By what states are divided before they are rounded, which is not done here."""
+_COMPUTED = re.compile(
+    r"inv_freq$|masked_bias$|_cached$|(?:activation|input|output|[qkv](?:_cache)?)_(?:global_)?(?:scale|zero_point)$"
+)
+"""What older models saved though they compute it, and what states are divided by for rounding, which is not done here."""
 
 
 def _trained(names: Mapping[str, torch.Size | None], files: Sequence[Path]) -> list[str]:
@@ -347,7 +349,7 @@ def _trained(names: Mapping[str, torch.Size | None], files: Sequence[Path]) -> l
         own = x.is_floating_point() and x.shape != names[name] and (scales or times[contents[name]] == 1)
         return own and bool(x.float().any())
 
-    return [name for name in names if not _OF_ACTIVATIONS.search(name) and trained(name)]
+    return [name for name in names if not _COMPUTED.search(name) and trained(name)]
 
 
 def stored(files: Iterable[Path], wanted: Callable[[str], bool]) -> Iterator[tuple[str, Tensor]]:
