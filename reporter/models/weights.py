@@ -321,7 +321,7 @@ def _refuse_leftovers(model: nn.Module, unexpected: Collection[str], files: Sequ
 _COMPUTED = re.compile(
     r"inv_freq$|masked_bias$|_cached$|(?:activation|input|output|[qkv](?:_cache)?)_(?:global_)?(?:scale|zero_point)$"
 )
-"""What older models saved though they compute it, and what states are divided by for rounding, which is not done here."""
+"""What older models saved though they compute it, and what rounding of states needs, which is not done here."""
 
 
 def _trained(names: Mapping[str, torch.Size | None], files: Sequence[Path]) -> list[str]:
