@@ -179,11 +179,12 @@ def wrapped(model: nn.Module, info: Mapping[str, Any], folder: Path) -> dict[str
         )
     if len(missing) < most or not names:  # most are there under their own names: others are copies
         return {}
+    words = {*WRAPPERS, "module"} - {piece for name, _ in numbers_of(model) for piece in name.split(".")}
     times: Counter[str] = Counter()  # in one name
     for name in names:
-        times |= Counter(piece for piece in name.split(".") if piece in WRAPPERS)
+        times |= Counter(piece for piece in name.split(".") if piece in words)
     if times:  # a pattern takes out one occurrence in a name, and patterns are told apart by their comments
-        return {rf"(?:^|(?<=\.)){word}\.(?#{i})": "" for word, count in times.items() for i in range(count)}
+        return {rf"(?:^|(?<=\.)){word}\.(?#{i})": "" for word in sorted(times) for i in range(times[word])}
     before: Counter[str] = Counter()
     for name in names:
         pieces = name.split(".")
@@ -195,10 +196,7 @@ def wrapped(model: nn.Module, info: Mapping[str, Any], folder: Path) -> dict[str
             f"{folder} has the weights {len(found)} times, under {' and '.join(map(repr, sorted(found)))}; save those "
             "that you mean without the others"
         )
-    first = {name.partition(".")[:2] for name in names}
-    if not found and len(first) == 1:  # all are inside of one part, whose own names may have changed since
-        found = ["".join(*first)]
-    if not before and (not found or not found[0].endswith(".")):
+    if not before:
         there, wanted = (", ".join(sorted(some)[:3]) for some in (names, missing))
         raise ReporterError(
             f"the weights in {folder} are not named as transformers names those of this model: there are {there}, but "

@@ -85,6 +85,7 @@ WRAPPED = {
     "value head": lambda weights: prefixed("pretrained_model.")(weights) | {"v_head.summary.weight": torch.ones(1, 32)},
     "recomputed": inside(RECOMPUTED),
     "compiled blocks": inside("_orig_mod."),
+    "parallel blocks": inside("module."),
     "sharded": lambda weights: prefixed(SHARDED)(inside(SHARDED + RECOMPUTED)(weights)),
 }
 
