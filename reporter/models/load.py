@@ -353,7 +353,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
 
 def _refuse_tokens_without_row(checkpoint: Checkpoint, tokenizer: Any, rows: int) -> None:
     """Raise an error where an adapter's tokenizer has tokens without an embedding in base and adapter."""
-    if checkpoint.adapter is None:
+    if tokenizer.name_or_path != str(checkpoint.adapter):
         return
     lacking = [token for token, i in tokenizer.get_vocab().items() if i >= rows and token != tokenizer.pad_token]
     if lacking:

@@ -69,7 +69,7 @@ def unpacked(model: Any, dtype: str) -> Any:
     if all(p.is_floating_point() for p in model.parameters()):
         wanted = model.dtype if dtype == "auto" else getattr(torch, dtype)
         for p in model.parameters():
-            if p.element_size() > 1:  # products with scales have the precision of these
+            if p.element_size() > 1 and not p.is_meta:  # products with scales have the precision of these
                 p.data = p.data.to(wanted)
         return model
     of_rest = next((p.dtype for p in model.parameters() if p.is_floating_point()), model.dtype)
