@@ -98,7 +98,7 @@ def tokenised(
         raise ReporterError("its chat template draws at random, so that no run could be repeated; use another template")
     try:
         with on_day(chat.date):
-            whole = tokenizer.apply_chat_template(turns, tokenize=False)
+            whole = _write(tokenizer, turns)
             frame = _frame(turns, tokenizer)
         encoding = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     except _AsksForDate:
@@ -120,6 +120,16 @@ def tokenised(
         special[inside] = False
         context[inside] = chat.role not in (None, role)
     return ids, special | np.isin(ids, never), context
+
+
+def _write(tokenizer: Any, turns: Sequence[dict[str, str]]) -> str:
+    """Return a conversation as a template writes it; one for images and texts may leave out what is no part."""
+    whole = str(tokenizer.apply_chat_template(list(turns), tokenize=False))
+    contents = [turn["content"].strip() for turn in turns if turn["content"].strip()]
+    if not contents or any(content in whole for content in contents):
+        return whole
+    parts = [turn | {"content": [{"type": "text", "text": turn["content"]}]} for turn in turns]
+    return str(tokenizer.apply_chat_template(parts, tokenize=False))
 
 
 @contextmanager
@@ -155,9 +165,7 @@ def _draws_at_random(template: str) -> bool:
 
 def _frame(turns: Sequence[dict[str, str]], tokenizer: Any) -> list[str]:
     marks = [f"\ue000{turn}\ue001" for turn in range(len(turns))]  # of private use: no text has them
-    rest = tokenizer.apply_chat_template(
-        [message | {"content": mark} for message, mark in zip(turns, marks, strict=True)], tokenize=False
-    )
+    rest = _write(tokenizer, [message | {"content": mark} for message, mark in zip(turns, marks, strict=True)])
     before = []
     for mark in marks:
         header, separator, rest = rest.partition(mark)
