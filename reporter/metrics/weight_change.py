@@ -108,6 +108,8 @@ def weight_change(item: Part, context: Context) -> Iterator[ChangedWeight]:
     tied = {name for name, (kind, _) in mine.items() if kind == "tied"}
     tied &= {name for name, (kind, _) in base.items() if kind == "tied"}
     names = [name for name in {**mine, **base} if name not in tied]
+    if packed := [name for name in names if name in mine and not mine[name][1].is_floating_point()]:
+        raise ReporterError(f"weights are packed ({packed[0]}), so that their change has no size; unpack them first")
     shared = [name for name in names if name in mine and name in base and mine[name][1].shape == base[name][1].shape]
     if not shared:
         raise ReporterError("no weight of the model has the name and the shape of a weight of its base")

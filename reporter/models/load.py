@@ -18,15 +18,16 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from reporter.core.errors import ReporterError, failing_as, with_type
+from reporter.models.adapters import OF_MODULES, PEFT
 from reporter.models.anatomy import MeasuredModel, examine, moved_by_padding
 from reporter.models.blocks import noise_of, relative
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.condition import Condition
-from reporter.models.model_folder import config_file, weight_files
+from reporter.models.model_folder import ADAPTER_WEIGHTS, config_file, weight_files
 from reporter.models.parts import input_embedding, is_spread
 from reporter.models.places import Layout
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
-from reporter.models.weights import limited, load_module, numbers_of
+from reporter.models.weights import limited, load_module, numbers_of, stored
 
 # Which weights a checkpoint has, by group: so that one that is not what it says can be told.
 
@@ -63,35 +64,36 @@ def weight_groups(module: nn.Module, files: Sequence[Path] = (), lacking: Sequen
         group = EMBEDDINGS if id(weight) in embedding_ids else str(int(block[1]) + 1) if block else OTHER
         groups.setdefault(group, []).append((name, weight))
     order = sorted(groups, key=lambda group: (group == OTHER, int(group) if group.isdigit() else 0))
-    with ExitStack() as opened, ThreadPoolExecutor(_HASHERS) as pool:  # hashing lets other threads work
-        if head := _weights_without_place(module, embedding, files, opened):
-            groups[HEAD] = head
-            order.append(HEAD)
+    if head := _weights_without_place(module, embedding, files):
+        groups[HEAD] = head
+        order.append(HEAD)
+    with ThreadPoolExecutor(_HASHERS) as pool:  # hashing lets other threads work
         return dict(zip(order, pool.map(_hash, [groups[group] for group in order]), strict=True))
 
 
 def _weights_without_place(
-    module: nn.Module, embedding: Sequence[Tensor], files: Iterable[Path], opened: ExitStack
+    module: nn.Module, embedding: Sequence[Tensor], files: Iterable[Path]
 ) -> list[tuple[str, Tensor]]:
     """Return what files hold outside of blocks that the model has no place for, by name; a tied head is left out."""
-    from safetensors import safe_open
-
     named = (module.named_parameters, module.named_buffers)
     names = [name for kind in named for name, _ in kind(remove_duplicate=False)]
     endings = tuple(f".{name}" for name in names)
-    weights: list[tuple[str, Tensor]] = []
-    for file in files:
-        if file.suffix != ".safetensors":
-            continue
-        content = opened.enter_context(safe_open(str(file), framework="pt"))
-        for name in content.keys():  # noqa: SIM118 (no mapping)
-            if _BLOCK.search(name) or f".{name}".endswith(endings):
-                continue
-            weight = content.get_tensor(name)
-            alike = (other for other in embedding if other.shape == weight.shape)
-            if not any(torch.equal(weight.to(other.dtype), other.detach().cpu()) for other in alike):
-                weights.append((name, weight))
-    return sorted(weights, key=lambda pair: pair[0])  # whichever file they are in
+    safe = [file for file in files if file.suffix == ".safetensors"]
+
+    def tied(weight: Tensor) -> bool:
+        alike = (other for other in embedding if other.shape == weight.shape)
+        return any(torch.equal(weight.to(other.dtype), other.detach().cpu()) for other in alike)
+
+    leaves = [name for name, part in module.named_modules() if next(part.children(), None) is None]
+
+    def beside(name: str) -> bool:
+        if _BLOCK.search(name) or f".{name}".endswith(endings):
+            return False
+        in_adapter = name.startswith(PEFT)  # which may hold a part of a weight, too
+        return not in_adapter or (name.startswith(OF_MODULES) and not any(f".{leaf}." in name for leaf in leaves))
+
+    weights = ((name, x) for name, x in stored(safe, beside) if not tied(x))
+    return sorted(weights, key=lambda pair: pair[0])  # whichever file has them
 
 
 def _hash(weights: Sequence[tuple[str, Tensor]]) -> str:
@@ -363,6 +365,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
             groups: Mapping[str, str] = {}
             if checkpoint.initialised is None:
                 files = [] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)
+                files += [] if checkpoint.adapter is None else [checkpoint.adapter / ADAPTER_WEIGHTS]
                 groups = weight_groups(module, files, lacking)
             place = torch.device(device)
             module = module if is_spread(module) else module.to(place)
@@ -375,5 +378,19 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
                 f"the tokenizer has {tokenizer.vocab_size:,} tokens, but the embedding has only {rows:,} rows; use the "
                 "tokenizer of this model"
             )
+        _refuse_tokens_without_row(checkpoint, tokenizer, rows)
     loaded = {"checkpoint": checkpoint, "module": module, "tokenizer": tokenizer, "device": place, "groups": groups}
     return LoadedModel(**vars(examined), **loaded, drawn=drawn, condition=condition)
+
+
+def _refuse_tokens_without_row(checkpoint: Checkpoint, tokenizer: Any, rows: int) -> None:
+    """Raise an error where an adapter's tokenizer has tokens without an embedding in base and adapter."""
+    if tokenizer.name_or_path != str(checkpoint.adapter):
+        return
+    lacking = [token for token, i in tokenizer.get_vocab().items() if i >= rows and token != tokenizer.pad_token]
+    if lacking:
+        raise ReporterError(
+            f"the tokenizer of the adapter in {checkpoint.adapter} has new tokens such as {lacking[0]!r}, but the "
+            f"embedding has only {rows:,} rows, as those of new tokens were not saved; save the adapter again with "
+            "`save_embedding_layers=True`"
+        )

@@ -57,7 +57,9 @@ _NEED_NO_VOCABULARY = frozenset({"ByT5Tokenizer", "CanineTokenizer", "PerceiverT
 
 
 _PACKED_BY = {"bitsandbytes": ("bitsandbytes", "accelerate"), "compressed-tensors": ("compressed_tensors",)}
+_PACKED_BY |= {"fp8": ("accelerate",), "bitnet": ("accelerate",)}
 _RUN_BY = {"gptq": ("optimum", "gptqmodel"), "awq": ("gptqmodel", "accelerate")}  # transformers cannot unpack these
+_OTHER_WEIGHTS = (".ckpt", ".pt", ".pth", ".bin", ".distcp", ".h5", ".msgpack", ".onnx", ".npz", ".safetensors")
 _MOST = {".json": 256 * 2**20, ".txt": 256 * 2**20}  # bytes of a file that is read as a whole; most have a few MB
 
 LIMITS = (
@@ -104,12 +106,7 @@ def config_file(folder: Path) -> Path:
         raise ReporterError(f"there is no folder {folder}{instead_of(folder, Path.is_dir) or '; check the path'}")
     if not (folder / CONFIG).is_file():
         if is_adapter(folder):
-            base = base_of_adapter(folder)
-            named = "" if base is None else f" ({base})"
-            raise ReporterError(
-                f"{folder} is a PEFT adapter, not a model; write the folder of the base{named} as `path`, and this "
-                "folder as `adapter`"
-            )
+            raise _only_an_adapter(folder)
         if files := sorted(file.name for file in folder.glob("*.gguf")):
             raise ReporterError(f"{folder} has no {CONFIG}, but a GGUF file; name {folder / files[0]} instead")
         raise ReporterError(f"{folder} has no {CONFIG}; name a folder that `save_pretrained` wrote")
@@ -167,6 +164,15 @@ def base_of_adapter(folder: Path) -> str | None:
     return base if isinstance(base, str) else None
 
 
+def _only_an_adapter(folder: Path) -> ReporterError:
+    base = base_of_adapter(folder)
+    named = "" if base is None else f" ({base})"
+    return ReporterError(
+        f"{folder} is a PEFT adapter, not a model; write the folder of the base{named} as `path`, and this "
+        "folder as `adapter`"
+    )
+
+
 def adapter_files(folder: Path) -> list[Path]:
     """Return the files of an adapter that PEFT saved."""
     if not (folder / ADAPTER).is_file():
@@ -193,8 +199,25 @@ def weight_files(folder: Path, allow_pickle: bool) -> list[Path]:
             "you trust them, add `allow_pickle: true` to the model"
         )
     if not files:
-        raise ReporterError(f"{folder} has no weights ({WEIGHTS} or {WEIGHTS_INDEX}); save or download the model again")
+        if (folder / ADAPTER).is_file():
+            raise _only_an_adapter(folder)
+        others = [file.name for file in sorted(folder.iterdir()) if file.suffix in _OTHER_WEIGHTS]
+        remedy = "save or download the model again"
+        if others and "-of-" in others[0]:
+            remedy = f"save or download it again, with the index of {others[0]}"
+        elif others:
+            remedy = f"load {others[0]} with the program that saved it, and save the model with `save_pretrained`"
+        raise ReporterError(f"{folder} has no weights ({WEIGHTS} or {WEIGHTS_INDEX}); {remedy}")
     return files
+
+
+WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+"""Names by which PyTorch wraps a model or its blocks (compiled, sharded, recomputed); no model has such a part."""
+
+
+def unwrapped(name: str) -> str:
+    """Return the name of a weight without wrappers of PyTorch."""
+    return ".".join(piece for piece in name.split(".") if piece not in WRAPPERS).removeprefix("module.")
 
 
 def tokenizer_files(folder: Path) -> list[Path]:

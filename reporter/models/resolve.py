@@ -65,7 +65,8 @@ def _as_read(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, c
         more["part"] = spec.part
     if spec.adapter is not None:
         adapter = folder / spec.adapter
-        more["adapter"] = model_folder.hash_files(model_folder.adapter_files(adapter), cache)
+        files = [*model_folder.adapter_files(adapter), *model_folder.tokenizer_files(adapter)]
+        more["adapter"] = model_folder.hash_files(files, cache)
         location = f"{checkpoint.location} + {shared(spec.adapter, folder)}"
         checkpoint = replace(checkpoint, adapter=adapter, location=location)
     if more:

@@ -11,7 +11,7 @@ from reporter.core.children import CAN_FORK, MEMORY, SECONDS, Limit, in_child
 from reporter.core.errors import ReporterError, failing_as, failures
 from reporter.core.files import read_json
 from reporter.models.checkpoint import Checkpoint
-from reporter.models.model_folder import TOKENIZER_CONFIG, needs_code, tokenizer_folder
+from reporter.models.model_folder import TOKENIZER_CONFIG, needs_code, tokenizer_files, tokenizer_folder
 from reporter.models.parts import decoder_start
 
 
@@ -20,17 +20,35 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
 
     A checkpoint in a sub-folder without a tokenizer has that of the folder above; a study may name another repository.
     """
+    tokenizer = _read(checkpoint, _place(checkpoint, folder, offline), folder, offline)
+    own = checkpoint.adapter
+    if own is not None and checkpoint.tokenizer is None and tokenizer_files(own):  # with tokens that it added
+        of_base, tokenizer = tokenizer, _read(checkpoint, own, folder, offline)
+        if _text_rules(tokenizer) == _text_rules(of_base):  # it may have another padding token
+            of_base.chat_template, tokenizer = tokenizer.chat_template, of_base
+    # On the right always: GPT-2 padded on the left without position ids gives wrong states, not an error.
+    tokenizer.padding_side = "right"
+    tokenizer.truncation_side = "right"
+    if checkpoint.bos != "as-is":
+        _begin_with(tokenizer, checkpoint.bos)
+    if checkpoint.part == "decoder" and (start := decoder_start(folder)) is not None:
+        before, after = added_tokens(tokenizer)
+        _frame(tokenizer, [tokenizer.convert_ids_to_tokens(start), *before], after, "part: decoder")
+    return tokenizer
+
+
+def _read(checkpoint: Checkpoint, place: Path, folder: Path, offline: bool) -> Any:
     from transformers import AutoTokenizer
 
-    place = folder if checkpoint.gguf is not None else _place(checkpoint, folder, offline)
-    kind = _class(place) if checkpoint.gguf is None else AutoTokenizer
+    of_file = checkpoint.source_file if place == folder else {}
+    kind = AutoTokenizer if of_file else _class(place)
 
     def read() -> Any:
         with failing_as(f"cannot read the tokenizer in {place}"):
             try:
                 return kind.from_pretrained(
                     str(place),
-                    **checkpoint.source_file,
+                    **of_file,
                     trust_remote_code=checkpoint.trust_remote_code,
                     local_files_only=offline or not checkpoint.trust_remote_code,
                 )
@@ -51,16 +69,17 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
 
     if checkpoint.recipe is None:
         try_tokenizer(attempt, place)
-    tokenizer = read()
-    # On the right always: GPT-2 padded on the left without position ids gives wrong states, not an error.
-    tokenizer.padding_side = "right"
-    tokenizer.truncation_side = "right"
-    if checkpoint.bos != "as-is":
-        _begin_with(tokenizer, checkpoint.bos)
-    if checkpoint.part == "decoder" and (start := decoder_start(folder)) is not None:
-        before, after = added_tokens(tokenizer)
-        _frame(tokenizer, [tokenizer.convert_ids_to_tokens(start), *before], after, "part: decoder")
-    return tokenizer
+    return read()
+
+
+def _text_rules(tokenizer: Any) -> str:
+    """Return how a fast tokenizer reads texts, as JSON; for a slow one, which cannot be read, who it is."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return str(id(tokenizer))
+    backend.no_truncation()
+    backend.no_padding()
+    return str(backend.to_str())
 
 
 _OF_RUST = "tokenizer.json"
@@ -180,6 +199,8 @@ def _place(checkpoint: Checkpoint, folder: Path, offline: bool) -> Path:
         from reporter.models.resolve import tokenizer_of
 
         return tokenizer_of(checkpoint.tokenizer, offline)
+    if checkpoint.gguf is not None:
+        return folder
     return folder if checkpoint.trust_remote_code else tokenizer_folder([folder, checkpoint.path or folder])
 
 

@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, failing_as, failures, library_error
-from reporter.core.imports import changed, optional
+from reporter.core.imports import changed
+from reporter.models.adapters import merged
 from reporter.models.checkpoint import Checkpoint, seeded
 from reporter.models.condition import Condition
-from reporter.models.model_folder import ADAPTER_WEIGHTS, CONFIG, WEIGHTS, adapter_files, needs_code, weight_files
+from reporter.models.model_folder import ADAPTER, CONFIG, WEIGHTS, WRAPPERS, needs_code, unwrapped, weight_files
 from reporter.models.parts import PartName, measured_part, spread
 
 # Quantised weights, unpacked when they are loaded, so that what is measured are the numbers that they stand for.
@@ -51,18 +52,29 @@ def unpacking(config: Any) -> AbstractContextManager[None]:
     named = settings.get("quant_method") if isinstance(settings, dict) else getattr(settings, "quant_method", None)
     method = str(getattr(named, "value", named) or "")
     kind = KINDS.get(method)
+    if method == "bitnet":  # whose code would be compiled anew for every shape of a batch, by a compiler that may lack
+        torch.compiler.set_stance("force_eager")
     if isinstance(settings, dict) and kind is not None and "dequantize" in inspect.signature(kind.__init__).parameters:
         settings["dequantize"] = True
     return quiet(method.replace("-", "_")) if method else nullcontext()
 
 
-def unpacked(model: Any) -> Any:
-    """Return a model with the numbers in place of its packed weights; itself where nothing is packed, or cannot be."""
-    if getattr(model, "hf_quantizer", None) is None or all(p.is_floating_point() for p in model.parameters()):
+def unpacked(model: Any, dtype: str) -> Any:
+    """Return a model with the numbers in place of its packed weights; itself where nothing is packed, or cannot be.
+
+    Args:
+        model: the model.
+        dtype: the precision that was asked for, or ``auto``.
+    """
+    if all(p.is_floating_point() for p in model.parameters()):
+        wanted = model.dtype if dtype == "auto" else getattr(torch, dtype)
+        for p in model.parameters():
+            if p.element_size() > 1 and not p.is_meta:  # products with scales have the precision of these
+                p.data = p.data.to(wanted)
         return model
-    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), model.dtype)
+    of_rest = next((p.dtype for p in model.parameters() if p.is_floating_point()), model.dtype)
     try:
-        return model.dequantize(dtype=dtype).to(dtype)
+        return model.dequantize(dtype=of_rest).to(of_rest)
     except NotImplementedError:  # what it computes as it is must not depend on padding more than on a batch's shape
         return model
 
@@ -120,6 +132,11 @@ def build(
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
         _check_safetensors(files, config)
+    if checkpoint.adapter is None and (folder / ADAPTER).is_file():
+        raise ReporterError(
+            f"{folder} has the weights of a model and, beside them, those of an adapter ({ADAPTER}); to measure both "
+            f"together, write this folder as `adapter`, too; to measure the model alone, move {ADAPTER} elsewhere"
+        )
     loading = f"cannot load the weights in {folder} (check {CONFIG})"
 
     def read(**more: Any) -> tuple[Any, Any]:
@@ -136,13 +153,17 @@ def build(
             **more,
         )
 
-    with failing_as(loading), _no_bars() if checkpoint.gguf else unpacking(config):
+    with failing_as(loading), _no_adapter(), _no_bars() if checkpoint.gguf else unpacking(config):
         model, info = read()
-        if prefix := wrapper(info["missing_keys"], info["unexpected_keys"], folder):
-            model, info = read(key_mapping={f"^{re.escape(prefix)}": ""})
-        model = unpacked(model)
+        taken_out: dict[str, str] = {}
+        while more := wrapped(model, info, folder):  # behind one wrapper there may be another
+            model, info = read(key_mapping=(taken_out := taken_out | more))
+        if getattr(config, "quantization_config", None) is not None:
+            model = unpacked(model, checkpoint.dtype)
     model.eval().requires_grad_(False)
-    _refuse_lies(model, info, folder, few_layers)
+    _refuse_lies(model, info, folder)
+    if not few_layers:
+        _refuse_leftovers(model, info["unexpected_keys"], files)
     if checkpoint.adapter is not None:
         with quiet("bitsandbytes"):  # PEFT imports it wherever it is installed
             model = merged(model, checkpoint.adapter, few_layers=few_layers)
@@ -150,29 +171,56 @@ def build(
     return model, {name: x for name, x in numbers_of(model, remove_duplicate=False) if name in names}
 
 
-def wrapper(missing: Collection[str], unexpected: Collection[str], folder: Path) -> str:
-    """Return what a program has put before the name of every weight, such as ``_orig_mod.`` or ``module.``.
+_MOST_OF = 0.5
+"""Share of a model's weights that must be found under other names: a few of them, as a pooler, no file need have."""
+
+
+def wrapped(model: nn.Module, info: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Return what to take out of the names of all weights, as patterns, where a program put it in; empty for nothing.
+
+    That is a wrapper's name, or what comes before every name, such as ``module.`` or ``pretrained_model.``.
 
     Raises:
-        ReporterError: there are the weights of two models, such as a trained one and its moving average.
+        ReporterError: there are the weights of two models, such as a trained one and its moving average, or they are
+            named as another library names them.
     """
-    covered: Counter[str] = Counter()
-    for name in unexpected:
-        pieces = name.split(".")
-        for end in range(1, len(pieces)):
-            if ".".join(pieces[end:]) in missing:
-                covered[".".join(pieces[:end]) + "."] += 1
-    whole = [prefix for prefix, count in covered.items() if count >= MOST_OF * len(missing)]
-    if len(whole) > 1:
+    missing, most = info["missing_keys"], _MOST_OF * sum(1 for _ in numbers_of(model))
+    names = sorted(info["unexpected_keys"])
+    if adapted := next((name for name in names if ".base_layer." in name), None):
         raise ReporterError(
-            f"{folder} has the weights {len(whole)} times, under {' and '.join(map(repr, sorted(whole)))}; save those "
+            f"{folder} has the weights of a model and beside them those of an adapter, such as {adapted}; merge the "
+            "adapter with `merge_and_unload` of PEFT before you save the model, or save the adapter alone"
+        )
+    if len(missing) < most or not names:  # most are there under their own names: others are copies
+        return {}
+    words = {*WRAPPERS, "module"} - {piece for name, _ in numbers_of(model) for piece in name.split(".")}
+    times: Counter[str] = Counter()  # in one name
+    for name in names:
+        times |= Counter(piece for piece in name.split(".") if piece in words)
+    if times:  # a pattern takes out one occurrence in a name, and patterns are told apart by their comments
+        return {rf"(?:^|(?<=\.)){word}\.(?#{i})": "" for word in sorted(times) for i in range(times[word])}
+    before: Counter[str] = Counter()
+    for name in names:
+        pieces = name.split(".")
+        ends = (end for end in range(1, len(pieces)) if _rest(pieces, end) in missing)
+        before.update(f"{'.'.join(pieces[:end])}." for end in ends)
+    found = [prefix for prefix, count in before.items() if count >= most]
+    if len(found) > 1:
+        raise ReporterError(
+            f"{folder} has the weights {len(found)} times, under {' and '.join(map(repr, sorted(found)))}; save those "
             "that you mean without the others"
         )
-    return whole[0] if whole else ""
+    if not before:
+        there, wanted = (", ".join(sorted(some)[:3]) for some in (names, missing))
+        raise ReporterError(
+            f"the weights in {folder} are not named as transformers names those of this model: there are {there}, but "
+            f"it has {wanted}; load them with the program that saved them, and save the model with `save_pretrained`"
+        )
+    return {f"^{re.escape(prefix)}": "" for prefix in found}
 
 
-MOST_OF = 0.9
-"""Share of a model's weights that a prefix must cover; some of them, as a pooler, no file need have."""
+def _rest(pieces: Sequence[str], end: int) -> str:
+    return ".".join(pieces[end:])
 
 
 def numbers_of(module: nn.Module, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
@@ -184,8 +232,16 @@ def numbers_of(module: nn.Module, remove_duplicate: bool = True) -> Iterator[tup
     yield from module.named_parameters(remove_duplicate=remove_duplicate)
     for prefix, part in module.named_modules(remove_duplicate=remove_duplicate):
         for name, buffer in part.named_buffers(recurse=False):
-            if name not in part._non_persistent_buffers_set and buffer.is_floating_point():
+            counts = buffer.is_floating_point() or buffer.dim() > 1  # integers are packed weights, or steps of training
+            if name not in part._non_persistent_buffers_set and counts:
                 yield f"{prefix}.{name}" if prefix else name, buffer
+
+
+def _no_adapter() -> AbstractContextManager[None]:
+    """Keep transformers from adding an adapter that lies in the folder of its base, where PEFT is installed."""
+    from transformers import modeling_utils
+
+    return changed(modeling_utils, maybe_load_adapters=lambda path, *args, **kwargs: (None, path, {}))
 
 
 def _no_bars() -> AbstractContextManager[None]:
@@ -243,33 +299,109 @@ def _kinds(config: Any, part: str | None) -> list[Any]:
     return [AutoModel, declared] if type(config) in MODEL_MAPPING else [declared]
 
 
-def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_layers: bool) -> None:
+def _refuse_leftovers(model: nn.Module, unexpected: Collection[str], files: Sequence[Path]) -> None:
+    """Raise an error for weights in the files that belong into the model, which has no place for them.
+
+    Without them states would be those of another model. What is in no module or beside the blocks belongs to a head,
+    or is a copy; what is the same in several blocks was not trained, such as masks and frequencies of rotations.
+    """
+    modules, folder = dict(model.named_modules()), files[0].parent
+    inside: dict[str, torch.Size | None] = {}
+    for name in sorted(unexpected):
+        pieces = name.removeprefix(f"{model.base_model_prefix}.").split(".")
+        end = next(end for end in range(len(pieces) - 1, -1, -1) if ".".join(pieces[:end]) in modules)
+        home, rest = modules[".".join(pieces[:end])], pieces[end:]
+        if isinstance(home, nn.ModuleList | nn.Sequential) and rest[0].isdigit():
+            joined = any(f".{rest[0]}.{part}." in other for other in unexpected for part in _JOINED)
+            if not joined and not _predicts(int(rest[0]), model.config):
+                raise ReporterError(
+                    f"{folder}: the weights have more layers than {CONFIG}, such as {name}; "
+                    f"correct the number of layers in {CONFIG}, or save the model again"
+                )
+        elif end and (any(map(str.isdigit, pieces[:end])) or next(home.children(), None) is None):
+            own = (weight.shape for key, weight in home.named_parameters(recurse=False) if rest[0].startswith(key))
+            inside[name] = next(own, None)
+    if trained := _trained(inside, files):
+        more = f" and {len(trained) - 1} more" if len(trained) > 1 else ""
+        remedy = f"use the {CONFIG} of these weights"
+        if "scale" in trained[0]:
+            remedy = "they are quantised in a way that transformers does not unpack, so measure the original model"
+        raise ReporterError(
+            f"{folder} holds {trained[0]}{more}, for which the model of its {CONFIG} has no place, so that its states "
+            f"would be those of another model; {remedy}"
+        )
+
+
+_COMPUTED = re.compile(
+    r"inv_freq$|masked_bias$|_cached$|(?:activation|input|output|[qkv](?:_cache)?)_(?:global_)?(?:scale|zero_point)$"
+)
+"""What older models saved though they compute it, and what rounding of states needs, which is not done here."""
+
+
+def _trained(names: Mapping[str, torch.Size | None], files: Sequence[Path]) -> list[str]:
+    """Return those of some weights that training set: with fractions, not 0, and not the same in two blocks.
+
+    Args:
+        names: their names, with the shape of the weight whose name each continues, since one of that shape is a copy,
+            such as a moving average.
+        files: where they are.
+    """
+
+    def named(name: str) -> str:
+        pieces = unwrapped(name).split(".")
+        return next((rest for end in range(len(pieces)) if (rest := _rest(pieces, end)) in names), "")
+
+    found = {named(name): x for name, x in stored(files, lambda name: bool(named(name)))} if names else {}
+    contents = {name: x.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() for name, x in found.items()}
+    times = Counter(contents.values())
+
+    def trained(name: str) -> bool:
+        x = found.get(name)
+        if x is None:
+            return True
+        scales = "scale" in name and not bool((x == 1).all())
+        own = x.is_floating_point() and x.shape != names[name] and (scales or times[contents[name]] == 1)
+        return own and bool(x.float().any())
+
+    return [name for name in names if not _COMPUTED.search(name) and trained(name)]
+
+
+def stored(files: Iterable[Path], wanted: Callable[[str], bool]) -> Iterator[tuple[str, Tensor]]:
+    """Yield by name, without wrappers of PyTorch, those weights in files that are wanted."""
+    from safetensors import safe_open
+
+    for file in files:
+        if file.suffix == ".safetensors":
+            with safe_open(str(file), framework="pt") as content:
+                for name in content.keys():  # noqa: SIM118 (no mapping)
+                    if wanted(name):
+                        yield unwrapped(name), content.get_tensor(name)
+        elif file.suffix == ".bin":
+            weights = torch.load(file, map_location="cpu", weights_only=True)
+            yield from ((unwrapped(name), x) for name, x in weights.items() if wanted(name))
+
+
+def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path) -> None:
     """Raise an error for weights that cannot come from training."""
     for name, shape, expected in sorted(info["mismatched_keys"]):
+        asks, remedy = CONFIG, f"use the {CONFIG} of these weights"
+        if not (folder / CONFIG).is_file():  # a GGUF file
+            asks, remedy = "what transformers reads from its header", "convert it again, or measure the original model"
         raise ReporterError(
-            f"{folder}: the weight {name} has the shape {tuple(shape)}, but {CONFIG} asks for {tuple(expected)}; use "
-            f"the {CONFIG} of these weights"
+            f"{folder}: the weight {name} has the shape {tuple(shape)}, but {asks} asks for {tuple(expected)}; {remedy}"
         )
     weights = dict(numbers_of(model, remove_duplicate=False))
-    layers = {re.sub(r"\.\d+\.", ".*.", name) for name in weights if re.search(r"\.\d+\.", name)}
-    copies = tuple(f".{name}" for name in weights)  # of all weights, under another name: a moving average
-    for name in sorted(info["unexpected_keys"]):
-        if (
-            not few_layers
-            and not _predicts(name, model.config)
-            and not name.endswith(copies)
-            and any(re.sub(r"\.\d+\.", ".*.", name).endswith(layer) for layer in layers)
-        ):
-            raise ReporterError(
-                f"{folder}: the weights have more layers than {CONFIG}, such as {name}; "
-                f"correct the number of layers in {CONFIG}, or save the model again"
-            )
     anything = False
     for name, weight in weights.items():
-        if not weight.is_floating_point() or weight.is_meta:  # quantised, or not here
+        if not weight.is_floating_point() or weight.is_meta or name in info["missing_keys"]:  # quantised, or not here
             anything = True
             continue
-        values = weight.detach().float() if weight.element_size() == 1 else weight.detach()
+        if weight.element_size() == 1:
+            raise ReporterError(
+                f"{folder}: the weight {name} has numbers of 8 bits ({weight.dtype}) without the scales that multiply "
+                "them; save or download the model again, or measure the original model"
+            )
+        values = weight.detach()
         norm = torch.linalg.vector_norm(values, dtype=torch.float32)
         if not torch.isfinite(norm) and not torch.isfinite(values).all():
             what = "NaN" if torch.isnan(values).any() else "infinity"
@@ -282,12 +414,16 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
         raise ReporterError(f"{folder}: all weights are 0; save or download the model again")
 
 
-def _predicts(name: str, config: Any) -> bool:
-    """Whether a weight is of a layer after the last that predicts further tokens; transformers leaves it out."""
+def _predicts(block: int, config: Any) -> bool:
+    """Whether a layer after the last predicts further tokens; transformers leaves it out."""
     text = config.get_text_config()
-    layers, more = (getattr(text, key, 0) or 0 for key in ("num_hidden_layers", "num_nextn_predict_layers"))
-    block = re.search(r"\.(\d+)\.", name)
-    return block is not None and layers <= int(block[1]) < layers + more
+    more = max((n for key, n in vars(text).items() if _PREDICTION.search(key) and isinstance(n, int)), default=0)
+    return block < (getattr(text, "num_hidden_layers", 0) or 0) + more
+
+
+_PREDICTION = re.compile("(?:mtp|nextn).*(?:layers|modules)")
+_JOINED = ("eh_proj", "enorm", "hnorm")
+"""Parts of such a layer, which join the state of a token with the embedding of the next."""
 
 
 def _check_safetensors(files: list[Path], config: Any) -> None:
@@ -307,7 +443,8 @@ def needed(run: Callable[[], Tensor], missing: Mapping[str, Tensor]) -> str:
     """Return the names of those weights that take part in computing what ``run`` returns; empty where none does.
 
     They are found by differentiating it, so that it needs no list of names: a pooler is not used by the states. A
-    buffer may decide without a gradient, as about the choice of experts: it is changed, and the result compared.
+    buffer may decide without a gradient, as about the choice of experts: it is changed, and the result compared. One
+    with several values was computed from the configuration; what training sets begins with zeros or ones.
     """
     if not missing:
         return ""
@@ -324,7 +461,7 @@ def needed(run: Callable[[], Tensor], missing: Mapping[str, Tensor]) -> str:
     names = [name for name, gradient in zip(weights, gradients, strict=True) if gradient is not None]
     with torch.no_grad():
         for name, buffer in missing.items():
-            if name not in weights:
+            if name not in weights and bool((buffer == buffer.flatten()[:1]).all()):
                 before, draws = buffer.clone(), torch.Generator().manual_seed(0)
                 for _ in range(_DRAWS):  # one may leave a choice as it was
                     buffer.copy_(before + 10 * torch.randn(buffer.shape, generator=draws).to(buffer))
@@ -334,115 +471,6 @@ def needed(run: Callable[[], Tensor], missing: Mapping[str, Tensor]) -> str:
                 buffer.copy_(before)
     names.sort()
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-# Adapters that PEFT saved (LoRA and its like): read from safetensors and merged into the weights of their base.
-
-
-_SAVED_UNDER = "base_model.model."  # how PEFT begins the name of every weight
-_HALVES = ("encoder.", "decoder.")  # of which one is not built where the other is measured
-
-
-def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
-    """Return a model with an adapter merged into its weights, as ``merge_and_unload`` of PEFT does it.
-
-    The adapter may have been trained on a model with a head, whose names begin otherwise: its weights are matched with
-    modules by name with or without the base's prefix. What belongs to a head that is not there is left out.
-    """
-    adapter_files(folder)
-    peft = optional("peft", "peft", "an adapter")
-    from safetensors.torch import load_file
-
-    with failing_as(f"cannot read the adapter in {folder}"):
-        config = peft.PeftConfig.from_pretrained(str(folder))
-        saved = load_file(str(folder / ADAPTER_WEIGHTS))
-        given = {name.removeprefix(_SAVED_UNDER): tensor for name, tensor in saved.items()}
-    whole, parts, strange = _matched(model, given)
-    if not parts and not whole and not few_layers:
-        first = next(iter(given), "none")
-        raise ReporterError(
-            f"no weight of the adapter in {folder} fits this base (first weight: {first}); use the base that it was "
-            f"trained on, {config.base_model_name_or_path!r}"
-        )
-    if strange and not few_layers:
-        raise ReporterError(
-            f"the adapter in {folder} has weights for modules that this base lacks, such as {strange[0]}; "
-            f"use the base that it was trained on, {config.base_model_name_or_path!r}"
-        )
-    for name, tensor in whole.items():
-        place = model.get_parameter(name)
-        if place.shape != tensor.shape:
-            raise ReporterError(
-                f"the adapter in {folder} has {name} in the shape {tuple(tensor.shape)}, but the base has "
-                f"{tuple(place.shape)}; use the base that it was trained on, {config.base_model_name_or_path!r}"
-            )
-        place.data.copy_(tensor)
-    if not parts:
-        return model
-    for name, value in {
-        "task_type": None,
-        "inference_mode": True,
-        "target_modules": sorted({module for module, _ in parts}),
-        "modules_to_save": None,
-        "exclude_modules": None,
-        "layers_to_transform": None,
-        "layers_pattern": None,
-    }.items():
-        if hasattr(config, name):
-            setattr(config, name, value)
-    for name in ("rank_pattern", "alpha_pattern"):
-        if patterns := getattr(config, name, None):
-            setattr(config, name, {key.removeprefix(f"{model.base_model_prefix}."): v for key, v in patterns.items()})
-    state = {f"{_SAVED_UNDER}{module}.{rest}": tensor for (module, rest), tensor in parts.items()}
-    # It may have shapes of another base, NaN, or be of a kind that cannot be merged.
-    with failing_as(f"cannot merge the adapter in {folder} into this base"):
-        wrapped = peft.get_peft_model(model, config)
-        peft.set_peft_model_state_dict(wrapped, state)
-        lacking = sorted(set(peft.get_peft_model_state_dict(wrapped)) - set(state))
-        if not hasattr(wrapped, "merge_and_unload"):
-            raise ReporterError(
-                f"an adapter of type {config.peft_type.value} ({folder}) cannot be merged into weights; use LoRA or a "
-                "similar type"
-            )
-        if lacking:
-            raise ReporterError(
-                f"the adapter in {folder} lacks {lacking[0].removeprefix(_SAVED_UNDER)}; save it again with PEFT"
-            )
-        return wrapped.merge_and_unload(safe_merge=True).eval().requires_grad_(False)
-
-
-def _matched(
-    model: Any, given: Mapping[str, Tensor]
-) -> tuple[dict[str, Tensor], dict[tuple[str, str], Tensor], list[str]]:
-    """Sort an adapter's weights: whole weights by name, parts by module and their name in it, and what fits nowhere."""
-    prefix = f"{model.base_model_prefix}."
-    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    leaves = {name for name, module in model.named_modules() if next(module.children(), None) is None}
-    whole: dict[str, Tensor] = {}
-    parts: dict[tuple[str, str], Tensor] = {}
-    strange: list[str] = []
-    for name, tensor in given.items():
-        for candidate in (name, name.removeprefix(prefix), f"{prefix}{name}"):
-            split = _module_and_parameter(candidate, leaves)
-            if candidate in parameters:
-                whole[candidate] = tensor
-            elif split is not None:
-                parts[split] = tensor
-            else:
-                continue
-            break
-        else:
-            if re.search(r"\.\d+\.", name) and not name.removeprefix(prefix).startswith(_HALVES):
-                strange.append(name)
-    return whole, parts, strange
-
-
-def _module_and_parameter(name: str, leaves: set[str]) -> tuple[str, str] | None:
-    pieces = name.split(".")
-    for end in range(len(pieces) - 1, 0, -1):
-        if (module := ".".join(pieces[:end])) in leaves:
-            return module, ".".join(pieces[end:])
-    return None
 
 
 # Bounds on loading: the configuration is compared with the headers of the weights, and time is limited.
@@ -499,23 +527,22 @@ def refuse_claims(config: Any, header: Header, folder: Path) -> None:
     Every layer has a weight of its own, or shares those of others, of which there are several; no width is larger than
     the largest dimension of a weight. The table of positions may be computed, so that only absurd ones are refused.
     """
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    for part in {id(settings): settings for settings in (config, text)}.values():
-        for name in LAYERS:
-            claimed = getattr(part, name, None)
-            if isinstance(claimed, int) and claimed > header.tensors:
-                raise ReporterError(
-                    f"{folder}: {CONFIG} says {claimed:,} layers ({name}), but there are only {header.tensors:,} "
-                    f"weights; use the {CONFIG} of these weights"
-                )
-        for name in _WIDTHS:
-            claimed = getattr(part, name, None)
-            most = header.largest * _PACKED if name != "max_position_embeddings" else 1 << 30
-            if isinstance(claimed, int) and claimed > most:
-                raise ReporterError(
-                    f"{folder}: {CONFIG} says {name} {claimed:,}, but the largest dimension of the weights is "
-                    f"{header.largest:,}; use the {CONFIG} of these weights"
-                )
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config  # it decides where there is one
+    for name in LAYERS:
+        claimed = getattr(text, name, None)
+        if isinstance(claimed, int) and claimed > header.tensors:
+            raise ReporterError(
+                f"{folder}: {CONFIG} says {claimed:,} layers ({name}), but there are only {header.tensors:,} "
+                f"weights; use the {CONFIG} of these weights"
+            )
+    for name in _WIDTHS:
+        claimed = getattr(text, name, None)
+        most = header.largest * _PACKED if name != "max_position_embeddings" else 1 << 30
+        if isinstance(claimed, int) and claimed > most:
+            raise ReporterError(
+                f"{folder}: {CONFIG} says {name} {claimed:,}, but the largest dimension of the weights is "
+                f"{header.largest:,}; use the {CONFIG} of these weights"
+            )
 
 
 @contextmanager

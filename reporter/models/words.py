@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from reporter.core.errors import ReporterError, failing_as
 from reporter.core.files import parse_json
 from reporter.models.checkpoint import Checkpoint
-from reporter.models.model_folder import tokenizer_folder
+from reporter.models.model_folder import tokenizer_files, tokenizer_folder
 
 SPACE, LINE_FEED, TAB = "␣", "⏎", "⇥"
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
@@ -265,6 +265,8 @@ def _folder(checkpoint: Checkpoint, offline: bool) -> Path:
         from reporter.models.resolve import tokenizer_of
 
         return tokenizer_of(checkpoint.tokenizer, offline)
+    if checkpoint.adapter is not None and tokenizer_files(checkpoint.adapter):
+        return checkpoint.adapter
     if checkpoint.folder is None or checkpoint.path is None:
         from reporter.models.resolve import download
 

@@ -287,7 +287,8 @@ def _find_model(model: HubModel | PathModel, folder: Path, chats: bool) -> None:
             model_folder.config_file(root / name)
             model_folder.weight_files(root / name, model.allow_pickle)
             model_folder.tokenizer_folder([root / name, root])
-            if chats and not any(map(model_folder.has_chat_template, (root / name, root))):
+            places = (root / name, root, *([folder / model.adapter] if model.adapter else []))
+            if chats and not any(map(model_folder.has_chat_template, places)):
                 raise ReporterError(NO_TEMPLATE)
     if model.adapter is not None:
         model_folder.adapter_files(folder / model.adapter)

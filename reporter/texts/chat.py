@@ -98,10 +98,8 @@ def tokenised(
         raise ReporterError("its chat template draws at random, so that no run could be repeated; use another template")
     try:
         with on_day(chat.date):
-            whole = tokenizer.apply_chat_template(turns, tokenize=False)
-            marked = tokenizer.apply_chat_template(
-                [turn | {"content": _mark(place)} for place, turn in enumerate(turns)], tokenize=False
-            )
+            whole = _write(tokenizer, turns)
+            marked = _write(tokenizer, [turn | {"content": _mark(place)} for place, turn in enumerate(turns)])
         encoding = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     except _AsksForDate:
         raise ReporterError(
@@ -122,6 +120,16 @@ def tokenised(
         special[inside] = False
         context[inside] = chat.role not in (None, role)
     return ids, special | np.isin(ids, never), context
+
+
+def _write(tokenizer: Any, turns: Sequence[dict[str, str]]) -> str:
+    """Return a conversation as a template writes it; one for images and texts may leave out what is no part."""
+    whole = str(tokenizer.apply_chat_template(list(turns), tokenize=False))
+    contents = [turn["content"].strip() for turn in turns if turn["content"].strip()]
+    if not contents or any(content in whole for content in contents):
+        return whole
+    parts = [turn | {"content": [{"type": "text", "text": turn["content"]}]} for turn in turns]
+    return str(tokenizer.apply_chat_template(parts, tokenize=False))
 
 
 @contextmanager

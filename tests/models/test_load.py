@@ -1,11 +1,12 @@
 """Loading: what is kept off, what is refused, and what a loaded model promises."""
 
 import json
+import re
 
 import pytest
 import torch
 from models.folders import change_weights, configure, refused
-from oracles.families import build_language_model
+from oracles.families import build_language_model, write_tokenizer
 from safetensors.torch import load_file
 
 from reporter.core.errors import ReporterError
@@ -74,37 +75,108 @@ def prefixed(prefix):
     return lambda weights: {f"{prefix}{name}": weight for name, weight in weights.items()}
 
 
-@pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod.", "model.net.", "pretrained_model."])
-@pytest.mark.parametrize("name", ["bert", "llama"])
-def test_weights_that_a_program_wrapped_are_read(copy, loaded, name, prefix):
-    folder = copy(name)
-    whole = loaded(folder)
-    change_weights(folder, prefixed(prefix))
-    for x, y in zip(states_of(whole), states_of(loaded(folder)), strict=True):
-        assert torch.equal(x, y)
+def inside(word):
+    return lambda weights: {re.sub(r"((?:layers|layer|h)\.\d+\.)", rf"\1{word}", n): x for n, x in weights.items()}
+
+
+SHARDED, RECOMPUTED = "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."
+WRAPPED = {
+    **{prefix: prefixed(prefix) for prefix in ("_orig_mod.", "module.", "module._orig_mod.", "model.net.")},
+    "value head": lambda weights: prefixed("pretrained_model.")(weights) | {"v_head.summary.weight": torch.ones(1, 32)},
+    "recomputed": inside(RECOMPUTED),
+    "compiled blocks": inside("_orig_mod."),
+    "parallel blocks": inside("module."),
+    "sharded": lambda weights: prefixed(SHARDED)(inside(SHARDED + RECOMPUTED)(weights)),
+}
+
+
+@pytest.mark.parametrize("how", WRAPPED)
+@pytest.mark.parametrize("name", ["gpt2", "mixtral"])
+def test_weights_that_a_program_wrapped_are_read(tmp_path, loaded, name, how):
+    folder = build_language_model(name, tmp_path)
+    models = [loaded(folder)]
+    change_weights(folder, WRAPPED[how])
+    models.append(loaded(folder))
+    assert all(map(torch.equal, *map(states_of, models)))
+    heads = [load_head(model.checkpoint, model, offline=True) for model in models]
+    with torch.inference_mode():
+        assert torch.equal(*(head.logits(states_of(models[0])[-1][0]) for head in heads))
 
 
 def test_copies_of_weights_are_left_out_or_named(copy, loaded):
     folder = copy("llama")
     whole = loaded(folder)
     change_weights(folder, lambda weights: weights | prefixed("ema.")({n: 2 * x for n, x in weights.items()}))
+    change_weights(folder, lambda weights: weights | {f"{n}_ema": 2 * x for n, x in weights.items() if "ema" not in n})
     assert torch.equal(states_of(loaded(folder))[-1], states_of(whole)[-1]), "the model's own names count"
-    change_weights(folder, lambda weights: {n if "ema" in n else f"model.net.{n}": x for n, x in weights.items()})
+    change_weights(folder, lambda weights: {name: x for name, x in weights.items() if name != "norm.weight"})
+    message = refused(loaded, folder)
+    assert "lacks weights" in message and "norm.weight" in message, "a copy does not stand in for one that is lacking"
+    change_weights(
+        folder, lambda weights: {name if "ema" in name else f"model.net.{name}": x for name, x in weights.items()}
+    )
     assert "has the weights 2 times, under 'ema.' and 'model.net.'" in refused(loaded, folder)
 
 
-def test_layers_that_predict_further_tokens_are_left_out(copy, loaded):
-    folder = copy("deepseek-v3")
+def beside(query, make):
+    """Add to each block a weight beside its query's."""
+
+    def change(weights):
+        places = [name for name in weights if name.endswith("q_proj.weight")]
+        return weights | {name.replace("q_proj.weight", query): make(len(weights[name])) for name in places}
+
+    return change
+
+
+NO_PLACE = ("holds layers.0.self_attn.", "has no place")
+LEFT_OVER = {
+    "biases": (beside("q_proj.bias", torch.randn), NO_PLACE),
+    "norms": (beside("q_norm.weight", torch.randn), NO_PLACE),
+    "scales": (beside("q_proj.weight_scale_inv", lambda n: torch.tensor([0.5])), (*NO_PLACE, "quantised in a way")),
+    "biases of 0": (beside("q_proj.bias", torch.zeros), None),
+    "frequencies": (beside("rotary_emb.inv_freq", lambda n: torch.arange(4.0)), None),
+    "scales of states": (beside("q_proj.input_scale", lambda n: torch.rand(1)), None),
+    "adapter": (
+        lambda weights: {n.replace("q_proj.weight", "q_proj.base_layer.weight"): x for n, x in weights.items()},
+        ("those of an adapter", "merge_and_unload"),
+    ),
+    "another library's names": (
+        lambda weights: {n.replace("layers", "block").replace("embed_tokens", "tok"): x for n, x in weights.items()},
+        ("not named as transformers names", "block.0."),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LEFT_OVER)
+def test_a_weight_without_a_place_in_the_model_is_refused_unless_it_is_a_constant(copy, loaded, what):
+    folder, (change, says) = copy("llama"), LEFT_OVER[what]
+    whole = loaded(folder)
+    change_weights(folder, change)
+    if says is None:
+        assert torch.equal(states_of(loaded(folder))[-1], states_of(whole)[-1])
+    else:
+        message = refused(loaded, folder)
+        assert all(part in message for part in says), message
+
+
+@pytest.mark.parametrize("place", ["layers.3.", "mtp.layers.0.", "mtp_layers.0.", "mtp.0."])
+@pytest.mark.parametrize("name", ["deepseek-v3", "qwen2"])
+def test_layers_that_predict_further_tokens_are_left_out(copy, loaded, name, place):
+    folder = copy(name)
     whole = loaded(folder)
 
     def with_one_more(weights):
-        more = {name.replace("layers.2.", "layers.3."): x + 1 for name, x in weights.items() if "layers.2." in name}
+        more = {n.replace("layers.2.", place): x + 1 for n, x in weights.items() if n.startswith("layers.2.")}
         return weights | more
 
-    change_weights(folder, with_one_more)
     configure(folder, num_nextn_predict_layers=0)
-    assert "more layers than config.json" in refused(loaded, folder)
-    configure(folder, num_nextn_predict_layers=1)
+    change_weights(folder, with_one_more)
+    if place == "layers.3.":
+        assert "more layers than config.json" in refused(loaded, folder)
+        configure(folder, num_nextn_predict_layers=1)
+        assert torch.equal(states_of(loaded(folder))[-1], states_of(whole)[-1])
+        configure(folder, num_nextn_predict_layers=0)
+        change_weights(folder, lambda weights: weights | {"layers.3.eh_proj.weight": torch.randn(32, 64)})
     model = loaded(folder)
     assert model.anatomy.layers == 3 and torch.equal(states_of(model)[-1], states_of(whole)[-1])
 
@@ -137,6 +209,20 @@ def test_buffers_that_a_file_holds_count_as_weights(copy, loaded):
     change_weights(folder, without(bias))
     message = refused(loaded, folder)
     assert "lacks weights" in message and bias in message
+
+
+def test_buffers_that_a_configuration_decides_need_not_be_in_the_file(tmp_path, loaded):
+    from transformers import MiniMaxConfig, MiniMaxForCausalLM
+
+    size = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    more = {"num_key_value_heads": 2, "head_dim": 8, "num_local_experts": 2, "num_experts_per_tok": 1, "block_size": 8}
+    config = MiniMaxConfig(vocab_size=write_tokenizer(tmp_path), bos_token_id=0, eos_token_id=2, **size, **more)
+    with torch.random.fork_rng():
+        MiniMaxForCausalLM(config).save_pretrained(tmp_path)
+    whole = loaded(tmp_path)
+    change_weights(tmp_path, without("decay"))
+    change_weights(tmp_path, without("slope_rate"))
+    assert torch.equal(states_of(loaded(tmp_path))[-1], states_of(whole)[-1])
 
 
 def test_files_that_are_damaged_or_of_no_text_model_are_refused(copy, loaded):
@@ -194,6 +280,10 @@ def test_an_index_names_safetensors_of_its_folder_alone(copy, loaded):
     torch.save(weights, folder / "pytorch_model.bin")
     assert "`allow_pickle: true`" in refused(loaded, folder)
     assert loaded(folder, allow_pickle=True).anatomy.layers == 3
+    torch.save({"state_dict": weights, "epoch": 1}, folder / "pytorch_model.bin")
+    assert "there are epoch, state_dict" in refused(loaded, folder, allow_pickle=True)
+    (folder / "pytorch_model.bin").rename(folder / "last.ckpt")
+    assert "load last.ckpt with the program that saved it" in refused(loaded, folder)
 
 
 DENSE = "encoder.layer.1.output.dense.weight"

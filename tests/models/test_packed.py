@@ -96,6 +96,56 @@ def test_compressed_tensors(family, packed, loaded):
     assert model.anatomy.role == "decoder"
 
 
+def in_eighths(name, weight):
+    """Pack a matrix in numbers of 8 bits, each 16 × 16 of them with a scale."""
+    tiles = weight.unfold(0, 16, 16).unfold(1, 16, 16)
+    scale = tiles.abs().amax(dim=(2, 3)) / 448
+    over = scale.repeat_interleave(16, 0).repeat_interleave(16, 1)
+    return {name: (weight / over).to(torch.float8_e4m3fn), f"{name}_scale_inv": scale}, over
+
+
+FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [16, 16]}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_fp8_weights_are_multiplied_by_their_scales_or_refused(dtype, packed, loaded):
+    pytest.importorskip("accelerate", reason="needs the optional package accelerate")
+
+    def by_hand(name, weight):
+        (whole, _), over = in_eighths(name, weight)[0].values(), in_eighths(name, weight)[1]
+        return {name: whole.float() * over}
+
+    plain = packed("by-hand", by_hand)
+    model = loaded(packed(change=lambda *x: in_eighths(*x)[0], **FP8), dtype=dtype)
+    torch.testing.assert_close(states(model), states(loaded(plain, dtype=dtype)))
+    message = refused(loaded, packed("unnamed", lambda *x: in_eighths(*x)[0]))
+    assert "_scale_inv" in message and "measure the original model" in message
+    lacking = packed("lacking", lambda name, weight: {name: in_eighths(name, weight)[0][name]}, **FP8)
+    assert "without the scales" in refused(loaded, lacking)
+
+
+def test_bitnet_weights_count_though_they_are_packed(packed, loaded):
+    pytest.importorskip("accelerate", reason="needs the optional package accelerate")
+    from transformers import AutoModel
+
+    def in_thirds(name, weight):
+        levels = (weight / weight.abs().mean()).round().clamp(-1, 1).to(torch.uint8) + 1
+        rows = levels.reshape(4, -1, levels.shape[1])
+        return {name: sum(part << 2 * i for i, part in enumerate(rows)), f"{name}_scale": torch.ones(1)}
+
+    def rolled(name, weight):
+        return in_thirds(name, weight.roll(1) if "1.mlp.up" in name else weight)
+
+    how = {"quant_method": "bitnet", "modules_to_not_convert": ["lm_head"]}
+    folder = packed(change=in_thirds, **how)
+    model, other = loaded(folder), loaded(packed("rolled", rolled, **how))
+    assert [group for group in model.groups if model.groups[group] != other.groups[group]] == ["2"]
+    with torch.inference_mode(), warnings.catch_warnings(action="ignore"):
+        own = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+        theirs = own(input_ids=IDS, output_hidden_states=True).hidden_states
+    torch.testing.assert_close(tuple(states(model)[:-1]), theirs[:-1])
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 def test_bitsandbytes(bits, tmp_path, loaded):
     """Near what the packed model computes itself, of the full number of weights, and a decoder."""
@@ -168,59 +218,3 @@ def test_an_offload_folder_that_cannot_be_made_is_refused(tmp_path, family, foun
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         message = refused(found, family("llama"), device_map="auto", offload_folder=place)
         assert "cannot use the offload folder" in message and "file is a file; name another folder" in message
-
-
-def adapted(base, folder, head=False, **options):
-    """Save an adapter with random weights; return PEFT's own model, not merged."""
-    peft = pytest.importorskip("peft", reason="adapters need the optional package peft")
-    from transformers import AutoModel, AutoModelForCausalLM
-
-    with warnings.catch_warnings(action="ignore"), torch.random.fork_rng():
-        torch.manual_seed(1)
-        model = (AutoModelForCausalLM if head else AutoModel).from_pretrained(base)
-        more = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": False} | options
-        more |= {"task_type": "CAUSAL_LM"} if head else {}
-        own = peft.get_peft_model(model, peft.LoraConfig(**more)).eval()
-        own.save_pretrained(folder)
-    return own
-
-
-KINDS = [{}, {"use_dora": True}, {"target_modules": ["embed_tokens", "down_proj"]}, {"modules_to_save": ["norm"]}]
-KINDS += [{"layers_to_transform": [1], "layers_pattern": "layers"}]
-KINDS += [{"rank_pattern": {"layers.0.self_attn.q_proj": 2}, "alpha_pattern": {"layers.1.self_attn.q_proj": 64}}]
-
-
-@pytest.mark.parametrize("head", [False, True], ids=["base alone", "with a head"])
-@pytest.mark.parametrize("options", KINDS, ids=["lora", "dora", "embedding", "saved modules", "one layer", "patterns"])
-def test_states_are_those_of_peft(head, options, family, tmp_path, loaded):
-    own = adapted(family("llama"), tmp_path / "lora", head, **options)
-    model, plain = loaded(family("llama"), adapter=tmp_path / "lora"), loaded(family("llama"))
-    with torch.inference_mode():
-        mine, without = (m.run(IDS, MASK) for m in (model, plain))
-        theirs = own(input_ids=IDS, output_hidden_states=True).hidden_states
-    torch.testing.assert_close((*mine.path[:-1], mine.final), theirs, rtol=1e-4, atol=1e-5)
-    assert not torch.allclose(mine.last, without.last, atol=1e-3)
-    assert model.anatomy.parameters == plain.anatomy.parameters
-
-
-def test_the_identity_covers_base_and_adapter(family, tmp_path, found):
-    adapted(family("llama"), tmp_path / "one")
-    adapted(family("llama"), tmp_path / "two", r=2)
-    options = ({}, {"adapter": tmp_path / "one"}, {"adapter": tmp_path / "two"})
-    prints = [found(family(base), **more).fingerprint for base in ("llama", "mistral") for more in options]
-    assert len(set(prints)) == len(prints)
-    assert found(family("llama"), adapter=tmp_path / "one").location.endswith(" + one")
-
-
-def test_an_adapter_that_cannot_be_merged_is_refused(family, tmp_path, found, loaded):
-    lora, llama, deeper = tmp_path / "lora", family("llama"), tmp_path / "deeper"
-    adapted(llama, lora)
-    assert "as `path`, and this folder as `adapter`" in refused(found, lora)
-    assert "fits this base" in refused(loaded, family("gpt2"), adapter=lora)
-    assert "has no adapter_config.json" in refused(loaded, llama, adapter=family("gpt2"))
-    adapted(build_family("llama", tmp_path / "base", num_hidden_layers=4), deeper)
-    assert "modules that this base lacks, such as layers.3" in refused(loaded, llama, adapter=deeper)
-    configure(lora, "adapter_config.json", r=8)
-    assert "cannot merge the adapter" in refused(loaded, llama, adapter=lora)
-    (lora / "adapter_model.safetensors").write_bytes(b"x")
-    assert "cannot read the adapter" in refused(loaded, llama, adapter=lora)

@@ -56,6 +56,18 @@ def test_what_the_template_adds_is_no_word_and_where_one_role_counts_the_others_
     assert read(tokenizer, Chat("system")) == []
 
 
+def test_a_template_for_images_and_texts_that_reads_parts_alone_writes_the_same_words(tokenizer):
+    plain = tokenizer.chat_template
+    part = "{% for p in m['content'] | selectattr('type', 'equalto', 'text') %} {{ p['text'] | trim }}{% endfor %}"
+    try:
+        (expected,) = read(tokenizer, Chat("user"))
+        tokenizer.chat_template = plain.replace(" {{ m['content'] | trim }}", part)
+        (text,) = read(tokenizer, Chat("user"))
+    finally:
+        tokenizer.chat_template = plain
+    assert text.ids.tolist() == expected.ids.tolist() and text.counted.tolist() == expected.counted.tolist()
+
+
 def test_a_long_conversation_is_cut_or_read_in_windows(tokenizer):
     (cut,) = read(tokenizer, Chat("assistant"), max_tokens=8)
     assert cut.cut and len(cut) == 8 and words(cut, cut.counted) == "ok fine"
