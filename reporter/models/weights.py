@@ -156,7 +156,7 @@ def build(
     with failing_as(loading), _no_adapter(), _no_bars() if checkpoint.gguf else unpacking(config):
         model, info = read()
         taken_out: dict[str, str] = {}
-        while more := wrapped(model, info, folder):  # behind one wrapper there may be another
+        while (more := wrapped(model, info, folder)) and not more.keys() <= taken_out.keys():  # one behind another
             model, info = read(key_mapping=(taken_out := taken_out | more))
         if getattr(config, "quantization_config", None) is not None:
             model = unpacked(model, checkpoint.dtype)
@@ -196,7 +196,7 @@ def wrapped(model: nn.Module, info: Mapping[str, Any], folder: Path) -> dict[str
     words = {*WRAPPERS, "module"} - {piece for name, _ in numbers_of(model) for piece in name.split(".")}
     times: Counter[str] = Counter()  # in one name
     for name in names:
-        times |= Counter(piece for piece in name.split(".") if piece in words)
+        times |= Counter(piece for piece in name.split(".")[:-1] if piece in words)  # the last is the weight's own
     if times:  # a pattern takes out one occurrence in a name, and patterns are told apart by their comments
         return {rf"(?:^|(?<=\.)){word}\.(?#{i})": "" for word in sorted(times) for i in range(times[word])}
     before: Counter[str] = Counter()

@@ -129,7 +129,8 @@ def _write(tokenizer: Any, turns: Sequence[dict[str, str]]) -> str:
     if not contents or any(content in whole for content in contents):
         return whole
     parts = [turn | {"content": [{"type": "text", "text": turn["content"]}]} for turn in turns]
-    return str(tokenizer.apply_chat_template(parts, tokenize=False))
+    of_parts = str(tokenizer.apply_chat_template(parts, tokenize=False))
+    return whole if str(parts[0]["content"])[:8] in of_parts else of_parts  # the list itself, written out
 
 
 @contextmanager

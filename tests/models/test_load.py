@@ -282,6 +282,8 @@ def test_an_index_names_safetensors_of_its_folder_alone(copy, loaded):
     assert loaded(folder, allow_pickle=True).anatomy.layers == 3
     torch.save({"state_dict": weights, "epoch": 1}, folder / "pytorch_model.bin")
     assert "there are epoch, state_dict" in refused(loaded, folder, allow_pickle=True)
+    torch.save({"module": weights}, folder / "pytorch_model.bin")  # as DeepSpeed does
+    assert "there are module, but" in refused(loaded, folder, allow_pickle=True)
     (folder / "pytorch_model.bin").rename(folder / "last.ckpt")
     assert "load last.ckpt with the program that saved it" in refused(loaded, folder)
 
