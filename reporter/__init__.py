@@ -57,16 +57,16 @@ if TYPE_CHECKING:
     from reporter.metrics.base import Value as Value
     from reporter.metrics.base import metric as metric
     from reporter.models.states import save_states as save_states
-    from reporter.spec.claims import Claim as Claim
-    from reporter.spec.claims import Selection as Selection
-    from reporter.spec.claims import StatisticName as StatisticName
-    from reporter.spec.corpora import CorpusPart as CorpusPart
-    from reporter.spec.offer import Reference as Reference
-    from reporter.spec.offer import Section as Section
-    from reporter.spec.part import Name as Name
-    from reporter.spec.part import Part as Part
-    from reporter.spec.problems import SpecError as SpecError
-    from reporter.spec.study import StudyFile as StudyFile
+    from reporter.study.claims import Claim as Claim
+    from reporter.study.claims import Selection as Selection
+    from reporter.study.claims import StatisticName as StatisticName
+    from reporter.study.corpora import CorpusPart as CorpusPart
+    from reporter.study.offer import Reference as Reference
+    from reporter.study.offer import Section as Section
+    from reporter.study.part import Name as Name
+    from reporter.study.part import Part as Part
+    from reporter.study.problems import SpecError as SpecError
+    from reporter.study.study import StudyFile as StudyFile
     from reporter.texts.sources import Origin as Origin
     from reporter.texts.sources import SourceContext as SourceContext
     from reporter.texts.sources import corpus_source as corpus_source
@@ -77,17 +77,17 @@ if TYPE_CHECKING:
 _HOMES = {
     "SourceContext": "reporter.texts.sources:SourceContext",
     "Between": "reporter.metrics.base:Between",
-    "Claim": "reporter.spec.claims:Claim",
+    "Claim": "reporter.study.claims:Claim",
     "Comparable": "reporter.core.table:Comparable",
     "Context": "reporter.metrics.analysis:Context",
-    "CorpusPart": "reporter.spec.corpora:CorpusPart",
+    "CorpusPart": "reporter.study.corpora:CorpusPart",
     "Difference": "reporter.metrics.base:Difference",
     "Field": "pydantic:Field",
     "Outcome": "reporter.judge.points:Outcome",
     "Kinship": "reporter.judge.kinship:Kinship",
-    "StatisticName": "reporter.spec.claims:StatisticName",
+    "StatisticName": "reporter.study.claims:StatisticName",
     "Measured": "reporter.app.measuring:Measured",
-    "Name": "reporter.spec.part:Name",
+    "Name": "reporter.study.part:Name",
     "Numbers": "reporter.judge.numbers:Numbers",
     "Observed": "reporter.forward.observed:Observed",
     "OfCorpus": "reporter.core.table:OfCorpus",
@@ -95,20 +95,20 @@ _HOMES = {
     "Options": "reporter.metrics.base:Options",
     "Origin": "reporter.texts.sources:Origin",
     "PairValue": "reporter.metrics.base:PairValue",
-    "Part": "reporter.spec.part:Part",
+    "Part": "reporter.study.part:Part",
     "Profiles": "reporter.judge.profiles:Profiles",
     "Range": "reporter.judge.points:Range",
     "Record": "reporter.texts.texts:Record",
-    "Reference": "reporter.spec.offer:Reference",
+    "Reference": "reporter.study.offer:Reference",
     "ReporterError": "reporter.core.errors:ReporterError",
     "Results": "reporter.app.results:Results",
     "SampleOptions": "reporter.metrics.base:SampleOptions",
-    "Section": "reporter.spec.offer:Section",
-    "Selection": "reporter.spec.claims:Selection",
+    "Section": "reporter.study.offer:Section",
+    "Selection": "reporter.study.claims:Selection",
     "Source": "reporter.core.sources:Source",
-    "SpecError": "reporter.spec.problems:SpecError",
+    "SpecError": "reporter.study.problems:SpecError",
     "Statistic": "reporter.metrics.base:Statistic",
-    "StudyFile": "reporter.spec.study:StudyFile",
+    "StudyFile": "reporter.study.study:StudyFile",
     "UnderView": "reporter.core.table:UnderView",
     "UsageError": "reporter.core.errors:UsageError",
     "Value": "reporter.metrics.base:Value",

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "reporter"
 
 # Data flows from left to right: a room imports only rooms to its left.
 ROOMS = (
-    "core", "spec", "texts", "models", "geometry", "charts", "forward", "metrics", "store", "judge", "report", "runs",
+    "core", "study", "texts", "models", "geometry", "charts", "forward", "metrics", "store", "judge", "report", "runs",
     "app",
 )  # fmt: skip
 HEAVY = {"torch", "transformers", "tokenizers", "pandas", "altair", "vl_convert", "sklearn", "scipy", "duckdb", "rich"}
@@ -50,7 +50,7 @@ def test_rooms_import_only_rooms_to_their_left():
 VERBS = ("--help", "init new", "validate new.yaml", "validate --schema", "metrics motion", "diff --help")
 AT_ONCE = ["import reporter; assert not {'reporter.core', 'numpy', 'pydantic'} & sys.modules.keys()"]
 AT_ONCE += ["from reporter.app.cli import app", *(f"app({verb.split()}, standalone_mode=False)" for verb in VERBS)]
-AT_ONCE += ["import reporter.spec", "import reporter.store", "import reporter.runs.runner"]
+AT_ONCE += ["import reporter.study", "import reporter.store", "import reporter.runs.runner"]
 AT_ONCE += ["from reporter.metrics.base import catalogue; assert catalogue()"]
 AT_ONCE += ["from reporter.metrics.analysis import analyses; assert analyses()"]
 AT_ONCE += ["from reporter.texts import build_texts; from reporter.texts.sources.generated import GeneratedCorpus"]

@@ -34,7 +34,7 @@ from reporter.runs.studies import read_study, study_of
 from reporter.store import Store
 
 if TYPE_CHECKING:
-    from reporter.spec.study import StudyFile
+    from reporter.study.study import StudyFile
 
 _log = logging.getLogger(__name__)
 _SAVED = re.compile(r"checkpoint-(\d+)")

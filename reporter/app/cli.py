@@ -29,7 +29,7 @@ from reporter.core.threads import let_waiting_threads_sleep
 if TYPE_CHECKING:
     from reporter.metrics.base import Definition
     from reporter.runs.plan import Plan
-    from reporter.spec import Problem, StudyFile
+    from reporter.study import Problem, StudyFile
 
 
 _T = TypeVar("_T")
@@ -267,8 +267,8 @@ def init(
     ] = "study",
 ) -> None:
     """Write a study to start from, or copy a shipped study."""
-    from reporter.spec.load import shipped
-    from reporter.spec.study import write_starter
+    from reporter.study.load import shipped
+    from reporter.study.study import write_starter
 
     typer.echo(f"wrote {write_starter(name, shipped())}")
     if name not in shipped() and (meant := suggest(name, shipped())):
@@ -296,7 +296,7 @@ def validate(
     """
     from reporter.metrics.analysis import analyses
     from reporter.runs.studies import absent, beyond_limits, cautions_of, not_looked_at, offer, read_study
-    from reporter.spec import SpecError, study_schema
+    from reporter.study import SpecError, study_schema
 
     if schema:
         import json
@@ -912,7 +912,7 @@ def metrics(
         read_study(study)  # registers the plug-ins of the study
     definitions: dict[str, Definition] = {**catalogue(), **analyses()}
     if new is not None:
-        from reporter.spec.study import packaging, write_metric
+        from reporter.study.study import packaging, write_metric
 
         path = write_metric(new, definitions)
         typer.echo(f"wrote {path}. A study in the same folder uses it with\n\nplugins: [{path}]\nmetrics: [{new}]\n")

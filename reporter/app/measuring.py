@@ -25,12 +25,12 @@ from reporter.models.checkpoint import FINAL, Checkpoint
 from reporter.models.states import Role, SavedStates, States
 from reporter.runs.cells import compute, wanted_by
 from reporter.runs.plan import MetricCell
-from reporter.spec.corpora import SinkSpec, View
-from reporter.spec.offer import MetricChoice, Offer, read_metrics
-from reporter.spec.part import Part, complaints_of
-from reporter.spec.problems import show_location
-from reporter.spec.study import RunSpec
 from reporter.store import CellName
+from reporter.study.corpora import SinkSpec, View
+from reporter.study.offer import MetricChoice, Offer, read_metrics
+from reporter.study.part import Part, complaints_of
+from reporter.study.problems import show_location
+from reporter.study.study import RunSpec
 from reporter.texts.build import TextsWriter
 from reporter.texts.texts import Texts, open_texts
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from reporter.core.errors import UsageError, hint, no_study
 from reporter.core.imports import optional
 from reporter.runs.studies import study_of
-from reporter.spec.problems import choices, show
-from reporter.spec.study import StudyFile
 from reporter.store import Store, query_frame
 from reporter.store.schema import tables
 from reporter.store.shape import VIEWS
+from reporter.study.problems import choices, show
+from reporter.study.study import StudyFile
 
 if TYPE_CHECKING:
     import altair as alt

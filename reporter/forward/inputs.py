@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reporter.forward.measure import Asked
     from reporter.models.checkpoint import Checkpoint
     from reporter.models.places import Site
-    from reporter.spec.corpora import SinkSpec
+    from reporter.study.corpora import SinkSpec
     from reporter.texts import Texts
     from reporter.texts.chat import Chat
     from reporter.texts.tokens import Windows

@@ -29,7 +29,7 @@ from reporter.forward.observed import KINDS
 from reporter.forward.token_categories import VIEWS
 from reporter.models.model_folder import fingerprint
 from reporter.models.places import Layout
-from reporter.spec.study import Keep
+from reporter.study.study import Keep
 from reporter.texts.tokens import ShardRange
 
 

@@ -45,7 +45,7 @@ from reporter.models.sentence import unused_settings
 from reporter.models.states import NO_MODEL, SavedStates
 from reporter.models.toy.training import UNKNOWN
 from reporter.models.words import token_names
-from reporter.spec.study import Keep
+from reporter.study.study import Keep
 from reporter.texts import Texts
 from reporter.texts.tokens import ShardRange, ranges, shards
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from reporter.core.arrays import obstacle
 from reporter.core.errors import UsageError, with_type
-from reporter.spec.problems import show
+from reporter.study.problems import show
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -27,8 +27,8 @@ from reporter.judge.claims import detectable_ratio, level_of
 from reporter.judge.judging import find_claim, readings_of
 from reporter.judge.numbers import Numbers, main_statistics
 from reporter.judge.points import FEWEST_MODELS, LEVEL, Outcome
-from reporter.spec import Study
 from reporter.store import Store
+from reporter.study import Study
 
 MOST_TEXTS = 10**9
 """More than that is no advice."""

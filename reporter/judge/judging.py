@@ -20,11 +20,11 @@ from reporter.judge.claims import kind_of, power
 from reporter.judge.numbers import Incomparable, Missing, Numbers
 from reporter.judge.points import ROUNDING, Outcome, Shown, ShownProfile, clipped
 from reporter.metrics.base import Statistic
-from reporter.spec import Study
-from reporter.spec.claims import Claim
-from reporter.spec.references import queries_of, statistics_of
 from reporter.store import Store
 from reporter.store.schema import ModelVerdict, Verdict, Word
+from reporter.study import Study
+from reporter.study.claims import Claim
+from reporter.study.references import queries_of, statistics_of
 
 # What another view changes of a claim: the number, the profile behind it, and the verdict.
 

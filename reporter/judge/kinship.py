@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reporter.core.errors import SHORT
-from reporter.spec.models import HubModel, ModelSpec, PathModel, RecipeModel
-from reporter.spec.recipes import Tuning
+from reporter.study.models import HubModel, ModelSpec, PathModel, RecipeModel
+from reporter.study.recipes import Tuning
 
 
 @dataclass(frozen=True)

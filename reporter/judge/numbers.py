@@ -17,9 +17,9 @@ from reporter.judge.kinship import Origins
 from reporter.judge.points import Array
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Metric, Statistic, catalogue
-from reporter.spec import Study
-from reporter.spec.claims import WITH_BASE
 from reporter.store import Store
+from reporter.study import Study
+from reporter.study.claims import WITH_BASE
 
 ANALYSIS_VIEW = "words"
 """The view under which statistics of analyses are stored."""

@@ -19,9 +19,9 @@ from reporter.core.table import ALL_GROUPS, WEIGHTS, Comparable, OfModel, at_pla
 from reporter.geometry.arrays import Bools, Floats, Ints
 from reporter.geometry.components import coordinates
 from reporter.models.places import Place
-from reporter.spec.part import AsTuple, Name, Part, complaints_of, failure
-from reporter.spec.problems import Problem, SpecError, show, show_location
-from reporter.spec.yaml_reader import read_yaml
+from reporter.study.part import AsTuple, Name, Part, complaints_of, failure
+from reporter.study.problems import Problem, SpecError, show, show_location
+from reporter.study.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
     import torch
@@ -129,7 +129,7 @@ def read_list(path: Path, example: str, check: Callable[[dict[str, Any]], T]) ->
     Raises:
         SpecError: the file cannot be read or something in it is wrong; with line and column.
     """
-    from reporter.spec.load import read_text
+    from reporter.study.load import read_text
 
     text = read_text(path, instead_of(path) or "; check the path")
     document = read_yaml(text)

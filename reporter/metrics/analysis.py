@@ -20,14 +20,14 @@ from reporter.core.imports import Registry
 from reporter.core.places import Pooling
 from reporter.geometry.arrays import Progress, silent
 from reporter.metrics.base import HELPERS, Definition, declaring
-from reporter.spec.offer import Section
-from reporter.spec.study import Study
+from reporter.study.offer import Section
+from reporter.study.study import Study
 
 if TYPE_CHECKING:
     from reporter.forward.text_vectors import OfText
     from reporter.models.load import LoadedModel
     from reporter.models.places import Layout
-    from reporter.spec import Study
+    from reporter.study import Study
     from reporter.texts import Texts
 
 POOLED = "pooling of a text's tokens into one vector: 'first', 'mean' or 'last'"

@@ -26,8 +26,8 @@ from reporter.metrics._items import stream, units_of
 from reporter.metrics.analysis import Context, Corpus, analysis
 from reporter.metrics.base import Statistic, Value
 from reporter.models.places import Place
-from reporter.spec.offer import Reference, Section
-from reporter.spec.part import Name, Part
+from reporter.study.offer import Reference, Section
+from reporter.study.part import Name, Part
 
 if TYPE_CHECKING:
     import pandas as pd

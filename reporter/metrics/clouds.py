@@ -31,9 +31,9 @@ from reporter.metrics import _classifiers as classifiers
 from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts, points, stream
 from reporter.metrics.analysis import Context, analysis, texts_share
 from reporter.metrics.base import Share, Size, Value, undefined, with_floor
-from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsTuple, Name, Part, wrong
-from reporter.spec.problems import show
+from reporter.study.offer import Reference, Section
+from reporter.study.part import AsTuple, Name, Part, wrong
+from reporter.study.problems import show
 
 if TYPE_CHECKING:
     import pandas as pd

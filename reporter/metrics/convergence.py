@@ -14,7 +14,7 @@ from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import Interval, half_sample_interval, percentile_interval, share_ends
 from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLES, per_doubling
 from reporter.metrics.base import Between, Difference, Options, Share, Statistic, Value, metric
-from reporter.spec.corpora import ALIKE
+from reporter.study.corpora import ALIKE
 
 if TYPE_CHECKING:
     from reporter.forward.means import Average

@@ -25,9 +25,9 @@ from reporter.geometry.clouds import Spread, spreads
 from reporter.metrics._items import Point, points, stream
 from reporter.metrics.analysis import POOLED, SAME_TOKEN, Context, analysis
 from reporter.metrics.base import Cosine, Size, Value
-from reporter.spec.offer import Section
-from reporter.spec.part import Prose, wrong
-from reporter.spec.problems import show
+from reporter.study.offer import Section
+from reporter.study.part import Prose, wrong
+from reporter.study.problems import show
 
 if TYPE_CHECKING:
     import pandas as pd

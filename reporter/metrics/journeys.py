@@ -15,8 +15,8 @@ from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfModel, Row, at_pl
 from reporter.metrics._items import Point
 from reporter.metrics.analysis import Context, analysis
 from reporter.metrics.base import Statistic
-from reporter.spec.offer import Section
-from reporter.spec.part import AsTuple, Part, Prose, wrong
+from reporter.study.offer import Section
+from reporter.study.part import AsTuple, Part, Prose, wrong
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,9 +28,9 @@ from reporter.metrics import _directions
 from reporter.metrics._items import LISTS, MOST_POINTS, Point, evenly, label, read_list, stream, under
 from reporter.metrics.analysis import POOLED, SAME_TOKEN, Context, analysis
 from reporter.metrics.base import Statistic, Value
-from reporter.spec.offer import Section
-from reporter.spec.part import AsPath, Name, Part, Prose, one_of, two, wrong
-from reporter.spec.problems import show
+from reporter.study.offer import Section
+from reporter.study.part import AsPath, Name, Part, Prose, one_of, two, wrong
+from reporter.study.problems import show
 
 if TYPE_CHECKING:
     import pandas as pd

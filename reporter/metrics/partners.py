@@ -27,8 +27,8 @@ from reporter.metrics._items import ALL_MODELS, ModelNames, drawn_texts, evenly,
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
 from reporter.metrics.base import Statistic, Value, undefined, with_floor
 from reporter.metrics.probes import accuracies
-from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsPath, Name, Part, Text, one_of, wrong
+from reporter.study.offer import Reference, Section
+from reporter.study.part import AsPath, Name, Part, Text, one_of, wrong
 
 if TYPE_CHECKING:
     from reporter.models.places import Place

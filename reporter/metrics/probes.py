@@ -42,9 +42,9 @@ from reporter.metrics._items import (
 )
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
 from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
-from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsTuple, InheritedText, Name, Part, Prose, one_of, wrong
-from reporter.spec.problems import show
+from reporter.study.offer import Reference, Section
+from reporter.study.part import AsTuple, InheritedText, Name, Part, Prose, one_of, wrong
+from reporter.study.problems import show
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,8 +23,8 @@ from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analysis
 from reporter.metrics.base import Cosine, Size, Statistic, Value, undefined
-from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsTuple, Name, Part, no_repeats, wrong
+from reporter.study.offer import Reference, Section
+from reporter.study.part import AsTuple, Name, Part, no_repeats, wrong
 
 if TYPE_CHECKING:
     from torch import Tensor

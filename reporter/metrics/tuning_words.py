@@ -18,8 +18,8 @@ from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analysis
 from reporter.metrics.base import Statistic, Value
 from reporter.models.words import token_names
-from reporter.spec.offer import Reference, Section
-from reporter.spec.part import Name, Part
+from reporter.study.offer import Reference, Section
+from reporter.study.part import Name, Part
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,8 +16,8 @@ from reporter.core.numbers import whole
 from reporter.core.table import TOKEN, TOKEN_ID, WEIGHTS, Comparable, OfModel, Row, column
 from reporter.metrics._items import Explained, HistogramBin, Point
 from reporter.metrics.analysis import Context, analysis
-from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsTuple, Name, Part
+from reporter.study.offer import Reference, Section
+from reporter.study.part import AsTuple, Name, Part
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,8 @@ from reporter.core.sources import BIBLIOGRAPHY
 from reporter.core.table import WEIGHTS, Comparable, OfModel, column
 from reporter.metrics.analysis import Context, analysis
 from reporter.metrics.vocabulary import VOCABULARY, Models
-from reporter.spec.offer import Reference, Section
-from reporter.spec.part import Part
+from reporter.study.offer import Reference, Section
+from reporter.study.part import Part
 
 if TYPE_CHECKING:
     import pandas as pd

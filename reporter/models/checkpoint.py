@@ -12,7 +12,7 @@ from typing import Literal
 from reporter.core.errors import ReporterError
 from reporter.core.imports import changed
 from reporter.models.model_folder import fingerprint, hash_files, identifying_files
-from reporter.spec.recipes import Recipe
+from reporter.study.recipes import Recipe
 from reporter.texts.texts import Texts
 
 # Where a checkpoint's files are on this machine, and how they are loaded.

@@ -11,8 +11,8 @@ from reporter.core.imports import check_installed
 from reporter.models import model_folder
 from reporter.models.checkpoint import FINAL, Checkpoint, OtherTokenizer, Split
 from reporter.models.model_folder import fingerprint
-from reporter.spec.models import CheckpointSpec, HubModel, ModelSpec, PathModel, RecipeModel, StatesModel
-from reporter.spec.recipes import Tuning
+from reporter.study.models import CheckpointSpec, HubModel, ModelSpec, PathModel, RecipeModel, StatesModel
+from reporter.study.recipes import Tuning
 from reporter.texts.texts import Texts
 
 TextsOf = Callable[[str], "Texts"]

@@ -34,7 +34,7 @@ from reporter.core.outputs import require_replaceable_file
 from reporter.models.anatomy import Anatomy
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import Captured
-from reporter.spec.problems import show
+from reporter.study.problems import show
 from reporter.texts.tokens import GivenTokens, TokenBatch
 
 Role = Literal["encoder", "decoder"]

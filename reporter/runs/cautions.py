@@ -7,7 +7,7 @@ import numpy as np
 from reporter.core.numbers import counted
 from reporter.geometry.intervals import FEWEST_TEXTS, VERDICT_TEXTS
 from reporter.metrics.analysis import analyses
-from reporter.spec.study import Study
+from reporter.study.study import Study
 from reporter.texts import Texts
 
 

@@ -23,7 +23,7 @@ from reporter.core.numbers import counted
 from reporter.core.progress import Progress
 from reporter.core.threads import given
 from reporter.runs.plan import Plan
-from reporter.spec.study import RunSpec
+from reporter.study.study import RunSpec
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess

@@ -16,10 +16,10 @@ from reporter.models.checkpoint import Checkpoint
 from reporter.models.model_folder import fingerprint, limit_of
 from reporter.models.places import Site
 from reporter.models.sentence import unused_settings
-from reporter.spec import Study, StudyFile
-from reporter.spec.models import StatesModel
-from reporter.spec.study import Keep
 from reporter.store import CellName
+from reporter.study import Study, StudyFile
+from reporter.study.models import StatesModel
+from reporter.study.study import Keep
 from reporter.texts import Texts
 
 if TYPE_CHECKING:

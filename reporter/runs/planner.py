@@ -21,10 +21,10 @@ from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
 from reporter.runs.cache import not_kept
 from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell, Plan, difference, or_raise
-from reporter.spec import Study, StudyFile
-from reporter.spec.models import HubModel, StatesModel
-from reporter.spec.offer import MetricChoice
 from reporter.store import CellName, CellRecord, Store, joined
+from reporter.study import Study, StudyFile
+from reporter.study.models import HubModel, StatesModel
+from reporter.study.offer import MetricChoice
 from reporter.texts import Texts, build_texts
 from reporter.texts.chat import NO_TEMPLATE, Chat
 from reporter.texts.sources.stored import DatasetCorpus, FileCorpus

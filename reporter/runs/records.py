@@ -21,7 +21,7 @@ from reporter.forward.inputs import warnings
 from reporter.forward.token_categories import SinkRule
 from reporter.models.checkpoint import Checkpoint
 from reporter.runs.plan import Cell, Plan
-from reporter.spec import Study, StudyFile
+from reporter.study import Study, StudyFile
 from reporter.texts import Texts
 from reporter.texts.lexicon import Draws
 

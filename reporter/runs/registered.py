@@ -21,11 +21,11 @@ from reporter.judge.claims import kind_of
 from reporter.judge.judging import CORRECTION, NOT_REGISTERED
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
-from reporter.spec import Study, StudyFile
-from reporter.spec.corpora import CorpusPart
-from reporter.spec.recipes import shares_of
-from reporter.spec.references import queries_of, statistics_of
 from reporter.store import Store
+from reporter.study import Study, StudyFile
+from reporter.study.corpora import CorpusPart
+from reporter.study.recipes import shares_of
+from reporter.study.references import queries_of, statistics_of
 from reporter.texts.sources import SourceContext, source_of
 
 _UNREADABLE = "cannot be read"

@@ -25,9 +25,9 @@ from reporter.runs.planner import plan_study
 from reporter.runs.records import now, spec_hash, study_row
 from reporter.runs.registered import record
 from reporter.runs.whole import derive
-from reporter.spec import StudyFile
-from reporter.spec.models import PathModel, StatesModel
 from reporter.store import Store
+from reporter.study import StudyFile
+from reporter.study.models import PathModel, StatesModel
 from reporter.texts import Texts
 
 

@@ -14,14 +14,14 @@ from reporter.core.numbers import counted
 from reporter.judge.claims import CLAIM_KINDS, claim_kinds
 from reporter.metrics.analysis import ANALYSES, analyses
 from reporter.metrics.base import METRICS, catalogue, statistics
-from reporter.spec.corpora import CorpusPart
-from reporter.spec.load import Layers, check_layers, layers_of, load_studies, plugins_of
-from reporter.spec.models import HubModel, PathModel, StatesModel
-from reporter.spec.offer import Offer
-from reporter.spec.part import Complaint, join
-from reporter.spec.problems import Problem, SpecError
-from reporter.spec.recipes import shares_of
-from reporter.spec.study import Study, StudyFile
+from reporter.study.corpora import CorpusPart
+from reporter.study.load import Layers, check_layers, layers_of, load_studies, plugins_of
+from reporter.study.models import HubModel, PathModel, StatesModel
+from reporter.study.offer import Offer
+from reporter.study.part import Complaint, join
+from reporter.study.problems import Problem, SpecError
+from reporter.study.recipes import shares_of
+from reporter.study.study import Study, StudyFile
 from reporter.texts.sources import SOURCES, SourceContext, source_of
 
 REGISTRIES: tuple[Registry[Any], ...] = (METRICS, ANALYSES, SOURCES, CLAIM_KINDS)

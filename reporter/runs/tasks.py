@@ -28,7 +28,7 @@ from reporter.models.toy.training import prepare
 from reporter.runs.cells import wanted_by
 from reporter.runs.plan import MetricCell, Plan, or_raise
 from reporter.runs.work import pick_device
-from reporter.spec import StudyFile
+from reporter.study import StudyFile
 from reporter.texts.tokens import ranges, shards
 
 THREADS = 1

@@ -33,13 +33,13 @@ from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
 from reporter.runs.registered import sentences
 from reporter.runs.studies import read_stored
-from reporter.spec import Study
-from reporter.spec.study import STUDY_ID
 from reporter.store import Store
 from reporter.store.merging import DATABASE, Merged, merge_databases
 from reporter.store.rows import as_named, order_of, spec_of
 from reporter.store.schema import Verdict
 from reporter.store.shape import apart
+from reporter.study import Study
+from reporter.study.study import STUDY_ID
 
 
 def derive(study: Study, store: Store, progress: Progress, partial: bool = False) -> list[str]:

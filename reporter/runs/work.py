@@ -26,8 +26,8 @@ from reporter.models.toy.training import prepare, prepare_together
 from reporter.runs import records
 from reporter.runs.cells import NO_INTERVAL, Computed, Load, analyse, compute, wanted_by
 from reporter.runs.plan import FORCED, AnalysisCell, Cell, MetricCell, Plan, in_windows, or_raise, windowed
-from reporter.spec import Study
 from reporter.store import CellKey, CellName, Store
+from reporter.study import Study
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from reporter.core.table import Table
-from reporter.spec.yaml_reader import read_yaml
+from reporter.study.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError, failing_as, suggest
 from reporter.core.files import LONGEST_TEXT, unfinished_folder, write_checksums, write_note
-from reporter.spec.corpora import ALIKE, CorpusPart
-from reporter.spec.part import Complaint
-from reporter.spec.problems import Location
+from reporter.study.corpora import ALIKE, CorpusPart
+from reporter.study.part import Complaint
+from reporter.study.problems import Location
 from reporter.texts.chat import no_role, require_role
 from reporter.texts.sources import Origin, SourceContext, WholeWords, source_of
 from reporter.texts.tables import listed

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from reporter.core.children import MEMORY, SECONDS, Limit, in_child, in_children
 from reporter.core.errors import ReporterError, failing_as
 from reporter.core.files import found_intact, unfinished_folder, write_checksums
-from reporter.spec.corpora import CorpusPart
+from reporter.study.corpora import CorpusPart
 from reporter.texts.chat import Chat
 from reporter.texts.chat import tokenised as conversation
 from reporter.texts.texts import Texts, originals

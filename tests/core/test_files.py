@@ -15,8 +15,8 @@ from reporter.metrics._items import read_list
 from reporter.models.model_folder import config_file
 from reporter.models.resolve import resolve
 from reporter.runs.studies import offer
-from reporter.spec import SpecError, load_study
-from reporter.spec.models import StatesModel
+from reporter.study import SpecError, load_study
+from reporter.study.models import StatesModel
 from reporter.texts import build_texts
 from reporter.texts.sources.stored import FileCorpus
 

@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 from reporter.runs.studies import offer
-from reporter.spec import SpecError, load_study
-from reporter.spec.offer import Offer
+from reporter.study import SpecError, load_study
+from reporter.study.offer import Offer
 
 ODD = [
     "null", "~", "[]", "{}", "-1", "0", "1e309", ".nan", "true", "''", "[[[[", "}", ": :", "- -", "*a", "&a b", "!!x y",

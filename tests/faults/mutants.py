@@ -2,7 +2,7 @@
 
     python tests/faults/mutants.py AREA [--sample 100] [--seed 0] [--jobs 2]
 
-AREA is ``geometry``, ``claims``, ``spec``, ``resume`` or any module, such as ``metrics/motion``. The last line is the
+AREA is ``geometry``, ``claims``, ``study``, ``resume`` or any module, such as ``metrics/motion``. The last line is the
 share of mutants that some test caught; the lines before list the mutants that survived. The sample depends on the
 program alone, so two versions of the tests can be compared.
 
@@ -38,7 +38,7 @@ PROCESSOR_SECONDS, SECONDS = 60, 600  # a mutant that takes this much more than 
 AREAS = {  # name: (modules below ``reporter/``, tests below ``tests/``)
     "geometry": (("geometry/*",), ("geometry", "truth")),
     "claims": (("judge/claims/*", "judge/judging", "judge/points", "judge/shapes"), ("judge/claims",)),
-    "spec": (("spec/*",), ("spec",)),
+    "study": (("study/*",), ("study",)),
     "resume": (("forward/kept", "runs/cache", "runs/records", "runs/tasks"), ("runs",)),
 }
 OTHER = {

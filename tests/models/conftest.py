@@ -10,7 +10,7 @@ from oracles.families import PAIRS, build_family, build_language_model
 
 from reporter.models.load import load
 from reporter.models.resolve import resolve
-from reporter.spec.models import PathModel
+from reporter.study.models import PathModel
 
 
 @pytest.fixture(scope="session")

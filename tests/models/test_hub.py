@@ -16,7 +16,7 @@ from reporter.models.checkpoint import random_init
 from reporter.models.load import load
 from reporter.models.resolve import _fetch, resolve
 from reporter.models.words import whole_words
-from reporter.spec.models import HubModel
+from reporter.study.models import HubModel
 
 OLD, NEW, NAME = "a" * 40, "b" * 40, "owner/name"
 SAFE = ("config.json", "model.safetensors", "tokenizer.json")

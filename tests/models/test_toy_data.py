@@ -6,7 +6,7 @@ import torch
 from reporter.core.errors import ReporterError
 from reporter.models.toy.model import IGNORED, Stream, held_out
 from reporter.models.toy.training import write_tokenizer
-from reporter.spec.recipes import Recipe
+from reporter.study.recipes import Recipe
 from reporter.texts import build_texts
 from reporter.texts.sources.stored import InlineCorpus
 

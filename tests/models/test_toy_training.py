@@ -19,7 +19,7 @@ from reporter.models.resolve import resolve
 from reporter.models.toy import model as toy_model
 from reporter.models.toy.training import SPECIAL_TOKENS, prepare, prepare_together
 from reporter.models.words import whole_words
-from reporter.spec.models import RecipeModel
+from reporter.study.models import RecipeModel
 from reporter.texts import build_texts
 from reporter.texts.sources.stored import InlineCorpus
 

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from reporter.models.load import load
 from reporter.models.resolve import resolve
-from reporter.spec.models import PathModel
+from reporter.study.models import PathModel
 
 WORDS = ["the", "cat", "that", "dogs", "chase", "sleeps", "and", "a", "mouse", "runs", "while"]
 WORDS += ["birds", "sing", "of", "red", "green", "blue", "old", "days", "in", "town"]

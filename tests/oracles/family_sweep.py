@@ -32,7 +32,7 @@ from reporter.core.errors import ReporterError
 from reporter.models.head import load_head
 from reporter.models.load import LoadedModel, load
 from reporter.models.resolve import resolve
-from reporter.spec.models import PathModel
+from reporter.study.models import PathModel
 
 PAGE = Path(__file__).parents[2] / "reporter/app/docs/pages/families.md"
 LENGTHS = (3, 21, 7)  # tokens; the second is longer than any window

@@ -13,8 +13,8 @@ from reporter import save_states
 from reporter.core.progress import Progress
 from reporter.runs.runner import RunOutcome, run_studies
 from reporter.runs.studies import offer
-from reporter.spec import StudyFile, load_study
 from reporter.store import Store
+from reporter.study import StudyFile, load_study
 
 METRICS, VIEWS = "[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[words, all]"
 INLINE = '  inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}\n'

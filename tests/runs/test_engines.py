@@ -11,7 +11,7 @@ from reporter.core.errors import ReporterError, UsageError
 from reporter.runs import engines
 from reporter.runs.engines import OnRay, Processes, engine_of, script
 from reporter.runs.work import pick_device
-from reporter.spec.study import RunSpec
+from reporter.study.study import RunSpec
 
 
 class Stopped:

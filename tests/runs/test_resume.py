@@ -19,7 +19,7 @@ from pathlib import Path
 from reporter.forward import kept, passes
 from reporter.runs import runner
 from reporter.runs.studies import offer
-from reporter.spec import load_study
+from reporter.study import load_study
 from reporter.texts import tokens
 
 tokens.SHARD_TEXTS, tokens.RANGE_SHARDS = 5, 2

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reporter.runs.studies import offer
-from reporter.spec import load_study
+from reporter.study import load_study
 
 STUDIES = Path(__file__).parents[2] / "studies"
 

@@ -12,8 +12,8 @@ from reporter.app.cli import app
 from reporter.core.progress import Progress
 from reporter.runs.runner import run_studies
 from reporter.runs.studies import read_study
-from reporter.spec.models import HubModel
 from reporter.store import Store
+from reporter.study.models import HubModel
 from reporter.texts.sources import stored as dataset
 from reporter.texts.sources.generated import grammar_texts
 

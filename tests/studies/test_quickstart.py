@@ -7,8 +7,8 @@ from studies.conftest import STUDIES, read
 
 from reporter.runs.runner import run_studies
 from reporter.runs.studies import offer
-from reporter.spec import load_study
 from reporter.store import Store, query_frame
+from reporter.study import load_study
 
 STUDY, GUIDE = ((STUDIES / f"quickstart.{ending}").read_text("utf-8") for ending in ("yaml", "md"))
 EXERCISES = re.findall(

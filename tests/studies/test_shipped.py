@@ -6,7 +6,7 @@ import pytest
 from oracles.tiny_hub import NAMES
 from studies.conftest import STUDIES, read
 
-from reporter.spec.models import HubModel, RecipeModel
+from reporter.study.models import HubModel, RecipeModel
 from reporter.texts.sources.generated import grammar_texts
 from reporter.texts.sources.stored import DatasetCorpus
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.core.files import unfinished_folder
-from reporter.spec.corpora import with_shares
+from reporter.study.corpora import with_shares
 from reporter.texts import build as build_module
 from reporter.texts.sources import generated
 from reporter.texts.sources import stored as inline

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from reporter.spec import SpecError
+from reporter.study import SpecError
 from reporter.texts.sources.stored import DatasetCorpus, FileCorpus
 from reporter.texts.texts import originals
 from reporter.texts.tokens import TokenisedCorpus

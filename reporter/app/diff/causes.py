@@ -14,8 +14,8 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.files import stored_json
-from reporter.spec.problems import Location, show_location
-from reporter.spec.yaml_reader import read_yaml
+from reporter.study.problems import Location, show_location
+from reporter.study.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from reporter.judge.numbers import declared, main_statistics
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
-from reporter.spec.corpora import ALIKE
 from reporter.store.formats import Result
 from reporter.store.merging import SAME, SMALLEST
 from reporter.store.schema import find_table, number_tables, tables
+from reporter.study.corpora import ALIKE
 
 if TYPE_CHECKING:
     import duckdb

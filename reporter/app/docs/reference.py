@@ -18,10 +18,10 @@ from reporter.metrics._coverage import counted, texts_needed
 from reporter.metrics._intervals import METHODS
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, Metric, Statistic, Value, catalogue
-from reporter.spec import study_schema
 from reporter.store.database import Store
 from reporter.store.schema import tables
 from reporter.store.shape import VIEWS
+from reporter.study import study_schema
 
 # The page of ``reporter metrics NAME``: definitions, options, and the columns where the numbers are found.
 

@@ -15,11 +15,11 @@ from reporter.core.files import as_path, instead_of
 from reporter.core.outputs import is_untouched, replace_file, with_checksum
 from reporter.core.places import listed
 from reporter.models.model_folder import base_of_adapter, is_adapter, width_of
-from reporter.spec.models import HUB_ID
-from reporter.spec.part import LONGEST_NAME
-from reporter.spec.problems import SpecError
-from reporter.spec.study import StudyFile
-from reporter.spec.yaml_reader import read_yaml
+from reporter.study.models import HUB_ID
+from reporter.study.part import LONGEST_NAME
+from reporter.study.problems import SpecError
+from reporter.study.study import StudyFile
+from reporter.study.yaml_reader import read_yaml
 from reporter.texts.sources.stored import kind_of
 from reporter.texts.tables import TableKind, read_marks
 

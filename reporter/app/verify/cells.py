@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from reporter.core.errors import UsageError, hint, one_line
 from reporter.core.files import stored_json
 from reporter.runs.plan import AnalysisCell
-from reporter.spec.models import StatesModel
 from reporter.store import Store
+from reporter.study.models import StatesModel
 
 if TYPE_CHECKING:
     from reporter.runs.plan import Plan

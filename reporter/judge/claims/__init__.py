@@ -20,10 +20,10 @@ from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import PATH, Incomparable, Missing, Numbers
 from reporter.judge.points import FEWEST_MODELS, LEVEL, ROUNDING, Array, Inequality, Outcome
 from reporter.metrics.base import Statistic
-from reporter.spec import Study
-from reporter.spec.claims import Claim
-from reporter.spec.corpora import ALIKE
-from reporter.spec.offer import ClaimForm
+from reporter.study import Study
+from reporter.study.claims import Claim
+from reporter.study.corpora import ALIKE
+from reporter.study.offer import ClaimForm
 
 # What a kind of claim is, and where kinds are found.
 #
@@ -128,7 +128,7 @@ Raises :class:`~reporter.judge.numbers.Missing` where numbers are missing: the c
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimKind(ClaimForm):
-    """A kind of claim: what it looks like in a study (:class:`~reporter.spec.offer.ClaimForm`), and the rest.
+    """A kind of claim: what it looks like in a study (:class:`~reporter.study.offer.ClaimForm`), and the rest.
 
     Args:
         name: the key in a study that tells it, and what ``claims.kind`` says.
@@ -157,7 +157,7 @@ def claim_kind(name: str, form: type[Form], **hooks: Any) -> Callable[[Test[Form
 
     Args:
         name: see :class:`ClaimKind`.
-        form: what such a claim looks like in a study; derives from :class:`~reporter.spec.claims.Claim`.
+        form: what such a claim looks like in a study; derives from :class:`~reporter.study.claims.Claim`.
         hooks: see :class:`ClaimKind`.
 
     Raises:

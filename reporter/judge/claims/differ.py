@@ -17,10 +17,10 @@ from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing, Numbers, declared
 from reporter.judge.profiles import Profile, Profiles, in_common
 from reporter.metrics.base import Statistic
-from reporter.spec import Study
-from reporter.spec import claims as forms
-from reporter.spec.part import Complaint, Part, failure
-from reporter.spec.problems import show
+from reporter.study import Study
+from reporter.study import claims as forms
+from reporter.study.part import Complaint, Part, failure
+from reporter.study.problems import show
 
 
 class SideParts(Part):

@@ -37,10 +37,10 @@ from reporter.judge import claims, points
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import PATH, Missing, Numbers
 from reporter.judge.profiles import Profile, Profiles
-from reporter.spec import Study
-from reporter.spec import claims as forms
-from reporter.spec.part import Complaint, failure
-from reporter.spec.problems import choices, show
+from reporter.study import Study
+from reporter.study import claims as forms
+from reporter.study.part import Complaint, failure
+from reporter.study.problems import choices, show
 
 
 class Relation(forms.Selection):

@@ -16,9 +16,9 @@ from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing, Numbers
 from reporter.judge.profiles import Profile, Profiles, together
 from reporter.judge.shapes import PEAK_WITHIN, rule
-from reporter.spec import claims as forms
-from reporter.spec.offer import Fixed
-from reporter.spec.part import Complaint, failure
+from reporter.study import claims as forms
+from reporter.study.offer import Fixed
+from reporter.study.part import Complaint, failure
 
 ShapeName = Literal["bell", "flat", "increasing", "decreasing", "rise-then-fall", "peak-at"]
 

@@ -16,13 +16,13 @@ from reporter.judge.claims import claim_kind, layer_sql
 from reporter.judge.numbers import MetricRow, Missing, Numbers, at_layer, finite
 from reporter.judge.points import Outcome, Range
 from reporter.metrics.base import catalogue
-from reporter.spec import Study
-from reporter.spec.claims import Claim, Refers, StatisticName
-from reporter.spec.corpora import View
-from reporter.spec.load import as_yaml
-from reporter.spec.part import AsTuple, Name, Part
-from reporter.spec.yaml_reader import read_yaml
 from reporter.store import Store
+from reporter.study import Study
+from reporter.study.claims import Claim, Refers, StatisticName
+from reporter.study.corpora import View
+from reporter.study.load import as_yaml
+from reporter.study.part import AsTuple, Name, Part
+from reporter.study.yaml_reader import read_yaml
 
 LEAST = 0.1
 """The tolerance is a share of the number's size, but never of a size below this: numbers near 0 have rounding, too."""

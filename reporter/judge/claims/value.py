@@ -28,11 +28,11 @@ from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, 
 from reporter.judge.numbers import PATH, Bounded, MetricRow, Missing, Numbers, at_layer, finite
 from reporter.judge.points import FIXED, Array, Estimates, Inequality, Outcome, Range, clipped, every
 from reporter.judge.profiles import by_definition, fixed_ends
-from reporter.spec import Study
-from reporter.spec.claims import GROUPS, WITH_BASE, Bound, Claim, MetricNumber, Number, SqlNumber
-from reporter.spec.part import AsTuple, Complaint, failure
 from reporter.store import Store
 from reporter.store.schema import Word
+from reporter.study import Study
+from reporter.study.claims import GROUPS, WITH_BASE, Bound, Claim, MetricNumber, Number, SqlNumber
+from reporter.study.part import AsTuple, Complaint, failure
 
 
 class ValueClaim(Claim):

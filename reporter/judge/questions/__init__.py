@@ -33,9 +33,9 @@ from reporter.judge.questions.question import Answer, Box, BoxColumn, Question, 
 from reporter.judge.questions.sinks import SINKS, ask_sinks
 from reporter.judge.questions.subjects import MATERIAL, Observation, Subjects, Test
 from reporter.judge.questions.training import TRAINING, ask_training
-from reporter.spec import Study
 from reporter.store import Store
 from reporter.store.schema import Finding
+from reporter.study import Study
 
 KINDS: Mapping[str, Callable[[Subjects], Iterator[Test]]] = {
     "base": ask_states,

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from reporter.core.errors import ReporterError
 from reporter.models.toy.training import role_ids
-from reporter.spec.recipes import Recipe
+from reporter.study.recipes import Recipe
 from reporter.texts.texts import Texts
 
 # What a recipe model is trained on: rows of token ids, and which of them it has to predict.

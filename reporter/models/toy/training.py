@@ -25,7 +25,7 @@ from reporter.core.progress import Progress
 from reporter.core.threads import raise_if_cancelled, single, spread
 from reporter.models.checkpoint import FINAL, UNLEARNED, Checkpoint, quiet
 from reporter.models.model_folder import fingerprint, tokenizer_files
-from reporter.spec.recipes import Recipe, Tuning
+from reporter.study.recipes import Recipe, Tuning
 from reporter.texts.texts import Texts
 
 # The tokenizer of a recipe model, made from the texts that it is trained on.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from reporter.core.errors import ReporterError, failing_as
 from reporter.core.imports import Registry, code_of
-from reporter.spec.corpora import CorpusPart
+from reporter.study.corpora import CorpusPart
 from reporter.texts.texts import Record
 
 # Where a corpus comes from: the sources of texts, each with its key in a study and how its texts are found and read.

@@ -11,10 +11,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from reporter.core.errors import ReporterError
-from reporter.spec.corpora import CorpusPart
-from reporter.spec.offer import Reference
-from reporter.spec.part import Complaint, Name, failure, two
-from reporter.spec.recipes import LARGEST_SEED
+from reporter.study.corpora import CorpusPart
+from reporter.study.offer import Reference
+from reporter.study.part import Complaint, Name, failure, two
+from reporter.study.recipes import LARGEST_SEED
 from reporter.texts import lexicon
 from reporter.texts.lexicon import RANDOM_WORDS_VERSION, WORDS, Draws, Noun, NounClass, Verb, Weighted, random_words
 from reporter.texts.sources import Origin, SourceContext, corpus_source, digest

@@ -14,8 +14,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from reporter.core.errors import ReporterError, failures, first_line, hint, shared
 from reporter.core.files import as_path
 from reporter.core.imports import changed, optional
-from reporter.spec.corpora import CorpusPart, LabelledCorpus
-from reporter.spec.part import AsPath, AsTuple, InheritedText, Text, wrong
+from reporter.study.corpora import CorpusPart, LabelledCorpus
+from reporter.study.part import AsPath, AsTuple, InheritedText, Text, wrong
 from reporter.texts import readers
 from reporter.texts.sources import Origin, SourceContext, corpus_source, digest, file_hash
 from reporter.texts.tables import TABLES, TableKind, mark_of, read_table, require_column

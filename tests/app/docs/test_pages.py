@@ -14,7 +14,7 @@ import reporter
 from reporter.app.cli import app
 from reporter.metrics.base import METRICS
 from reporter.runs.studies import offer
-from reporter.spec import load_study
+from reporter.study import load_study
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = [*sorted((ROOT / "reporter/app/docs/pages").glob("*.md")), ROOT / "README.md"]

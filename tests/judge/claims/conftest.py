@@ -10,8 +10,8 @@ from reporter.judge.judging import judge
 from reporter.metrics.base import Value, catalogue, settled
 from reporter.models.places import Place
 from reporter.runs.studies import offer
-from reporter.spec import load_study
 from reporter.store import Store
+from reporter.study import load_study
 
 STATISTICS = {f"{metric.name}.{one.name}": one for metric in catalogue().values() for one in metric.statistics}
 METRICS = "[convergence, anisotropy, intrinsic_dimension, variance{}]"

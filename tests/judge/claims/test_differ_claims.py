@@ -6,7 +6,7 @@ from scipy import stats
 
 from reporter.judge.claims import untestable_claims
 from reporter.runs.studies import offer
-from reporter.spec import load_study
+from reporter.study import load_study
 
 A, B = [0.50, 0.62, 0.55, 0.71], [0.20, 0.31, 0.26]
 MODELS = "d0, d1, d2, d3, e0, e1, e2"

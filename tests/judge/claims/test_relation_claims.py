@@ -6,7 +6,7 @@ from scipy import stats
 
 from reporter.judge.judging import judge
 from reporter.runs.studies import offer
-from reporter.spec import load_study
+from reporter.study import load_study
 
 MODELS = "a, b, c, d, e, f"
 STRAIGHT = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])

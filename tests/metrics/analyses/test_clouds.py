@@ -16,7 +16,7 @@ from reporter.metrics.analysis import analyses
 from reporter.metrics.clouds import CloudSpec
 from reporter.metrics.groups import Groups, GroupSpread, alphabet_of, random_characters, random_words
 from reporter.runs.studies import offer
-from reporter.spec.study import check_study
+from reporter.study.study import check_study
 
 CLOUDS = CloudSpec(corpora=["a", "b"], sample=200)
 CORPORA = {"a": corpus([f"a {i}" for i in range(120)]), "b": corpus([f"b {i}" for i in range(90)])}

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from reporter.spec.part import AsPath, AsTuple, Name, Part, Text, one_of, wrong
-from reporter.spec.problems import show
-from reporter.spec.recipes import AnyRecipe, Tuning
+from reporter.study.part import AsPath, AsTuple, Name, Part, Text, one_of, wrong
+from reporter.study.problems import show
+from reporter.study.recipes import AnyRecipe, Tuning
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 

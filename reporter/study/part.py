@@ -23,7 +23,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from reporter.core.errors import UsageError, hint, suggest
 from reporter.core.files import as_path
-from reporter.spec.problems import Location, choices, show
+from reporter.study.problems import Location, choices, show
 
 LONGEST_NAME = 64  # of models and corpora: it becomes part of file names
 

@@ -1,6 +1,6 @@
 """The metrics, analyses and claims that a study may name.
 
-The reader of a study passes them in as Pydantic's validation context, since `spec` itself has none.
+The reader of a study passes them in as Pydantic's validation context, since `study` itself has none.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, SerializeAsAny, ValidationError, ValidationInfo
 
 from reporter.core.errors import hint
-from reporter.spec.part import Complaint, Name, Part, complaints_of, failure, join, wrong
-from reporter.spec.problems import Location, show
+from reporter.study.part import Complaint, Name, Part, complaints_of, failure, join, wrong
+from reporter.study.problems import Location, show
 
 if TYPE_CHECKING:
-    from reporter.spec.corpora import CorpusPart
+    from reporter.study.corpora import CorpusPart
 
 Statistics = Mapping[str, Mapping[str, str]]
 """By metric, the names of its statistics and what each has one number for (``Statistic.per``)."""
@@ -107,7 +107,7 @@ class ClaimForm:
     """The form of a kind of claim in a study.
 
     Args:
-        form: derives from :class:`~reporter.spec.claims.Claim` and has the kind's key as a field.
+        form: derives from :class:`~reporter.study.claims.Claim` and has the kind's key as a field.
         refuses: yields the mistakes of a claim in an otherwise correct study, given the values that are fixed by
             definition and the metrics with default options.
         fits: yields the keys of such a study that a claim cannot be combined with, such as ``texts: fixed``.

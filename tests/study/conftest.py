@@ -6,8 +6,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from reporter.runs.studies import offer
-from reporter.spec import SpecError, load_study
-from reporter.spec.offer import Fixed, Offer, Statistics
+from reporter.study import SpecError, load_study
+from reporter.study.offer import Fixed, Offer, Statistics
 
 
 class NoOptions(BaseModel):

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from reporter.core.errors import hint
-from reporter.spec.offer import Reference
-from reporter.spec.part import AsTuple, Complaint, Name, Part, failure, wrong
-from reporter.spec.problems import choices, show
+from reporter.study.offer import Reference
+from reporter.study.part import AsTuple, Complaint, Name, Part, failure, wrong
+from reporter.study.problems import choices, show
 
 LARGEST_SEED = 2**32 - 1
 

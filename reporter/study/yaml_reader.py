@@ -16,8 +16,8 @@ from yaml.reader import ReaderError
 
 from reporter.core.errors import one_line
 from reporter.core.files import MOST_DEEP
-from reporter.spec.part import Complaint
-from reporter.spec.problems import Location, show, show_location
+from reporter.study.part import Complaint
+from reporter.study.problems import Location, show, show_location
 
 Position = tuple[int, int]
 """Line and column, both counted from 1."""

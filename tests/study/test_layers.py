@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from reporter.core.errors import UsageError
 from reporter.runs.studies import read_studies, read_study, study_of
-from reporter.spec import SpecError
-from reporter.spec.load import _Dumper, shipped
-from reporter.spec.study import write_metric
-from reporter.spec.yaml_reader import read_yaml
+from reporter.study import SpecError
+from reporter.study.load import _Dumper, shipped
+from reporter.study.study import write_metric
+from reporter.study.yaml_reader import read_yaml
 
 BASE = """\
 study: base

@@ -9,9 +9,9 @@ from faults.inputs import SHORT
 from spec.conftest import offered
 
 from reporter.runs.studies import offer
-from reporter.spec import study_schema
-from reporter.spec.load import shipped
-from reporter.spec.yaml_reader import read_yaml
+from reporter.study import study_schema
+from reporter.study.load import shipped
+from reporter.study.yaml_reader import read_yaml
 
 SMALL = "study: s\nmodels: {m: gpt2}\n"
 TEXTS = SMALL + "corpora: {c: {texts: [a]}}\n"

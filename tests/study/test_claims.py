@@ -7,7 +7,7 @@ from reporter.judge.claims.differ import DifferClaim, SideParts
 from reporter.judge.claims.relation import RelationClaim
 from reporter.judge.claims.shape import ShapeClaim
 from reporter.judge.claims.value import ValueClaim
-from reporter.spec.claims import MetricNumber, SqlNumber
+from reporter.study.claims import MetricNumber, SqlNumber
 
 HEAD = """study: s
 models: {bert: {path: x, scores: {sst2: 0.9}}, gpt2: gpt2}

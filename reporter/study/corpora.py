@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from reporter.spec.offer import Reference
-from reporter.spec.part import LONGEST_NAME, AsTuple, Name, Part, Text, no_repeats, wrong
-from reporter.spec.recipes import share_name
+from reporter.study.offer import Reference
+from reporter.study.part import LONGEST_NAME, AsTuple, Name, Part, Text, no_repeats, wrong
+from reporter.study.recipes import share_name
 
 ALIKE = 1.25
 """Corpora of which one has at most so many times the words of the other count as equally large: that is a third of a

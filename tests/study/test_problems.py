@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from reporter.core.errors import ReporterError, bounded, describe, first_line, library_error
 from reporter.runs.studies import offer
-from reporter.spec.part import Complaint
-from reporter.spec.problems import Problem, show, show_location
-from reporter.spec.yaml_reader import MOST_DEEP, read_yaml
+from reporter.study.part import Complaint
+from reporter.study.problems import Problem, show, show_location
+from reporter.study.yaml_reader import MOST_DEEP, read_yaml
 
 WORDS = st.sampled_from(["hub", "path", "recipe", "texts", "file", "generate", "all", "study", "models", "is", "[key]"])
 NUMBERS = st.none() | st.booleans() | st.integers(-3, 10**20) | st.floats()

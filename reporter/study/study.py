@@ -16,14 +16,14 @@ from pydantic.json_schema import models_json_schema
 
 from reporter.core.errors import UsageError, one_line
 from reporter.core.outputs import create_new
-from reporter.spec.claims import Claim, claim_type
-from reporter.spec.corpora import CorpusPart, NullBaseline, SinkSpec, Site, View, with_shares
-from reporter.spec.models import ModelSpec, RecipeModel
-from reporter.spec.offer import ClaimForm, MetricChoice, Offer, Section, offer_of, read_metrics
-from reporter.spec.part import DEVICE_NAME, AsPath, AsTuple, Name, Part, Text, failure, no_repeats, one_of, wrong
-from reporter.spec.problems import show
-from reporter.spec.recipes import LARGEST_SEED
-from reporter.spec.references import contradictions
+from reporter.study.claims import Claim, claim_type
+from reporter.study.corpora import CorpusPart, NullBaseline, SinkSpec, Site, View, with_shares
+from reporter.study.models import ModelSpec, RecipeModel
+from reporter.study.offer import ClaimForm, MetricChoice, Offer, Section, offer_of, read_metrics
+from reporter.study.part import DEVICE_NAME, AsPath, AsTuple, Name, Part, Text, failure, no_repeats, one_of, wrong
+from reporter.study.problems import show
+from reporter.study.recipes import LARGEST_SEED
+from reporter.study.references import contradictions
 
 # How a study is run; nothing here changes what is measured.
 

@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from reporter.spec.claims import GROUPS, TYPE_COLUMNS, WITH_BASE, Claim, Refers
-from reporter.spec.corpora import NullBaseline
-from reporter.spec.offer import Offer, Reference, Section
-from reporter.spec.part import Anchor, Complaint, Part, join
-from reporter.spec.problems import Location
-from reporter.spec.recipes import circle, circular, get, no_such, origin_of, shares_of, with_shares_of, wrong_origin
+from reporter.study.claims import GROUPS, TYPE_COLUMNS, WITH_BASE, Claim, Refers
+from reporter.study.corpora import NullBaseline
+from reporter.study.offer import Offer, Reference, Section
+from reporter.study.part import Anchor, Complaint, Part, join
+from reporter.study.problems import Location
+from reporter.study.recipes import circle, circular, get, no_such, origin_of, shares_of, with_shares_of, wrong_origin
 
 if TYPE_CHECKING:
-    from reporter.spec.study import Study
+    from reporter.study.study import Study
 
 # Claims may only name models, corpora, token sets, baselines, sites, scores and metrics of the study.
 

@@ -1,4 +1,4 @@
-"""From a file to a :class:`~reporter.spec.study.StudyFile`, or to every problem it has."""
+"""From a file to a :class:`~reporter.study.study.StudyFile`, or to every problem it has."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pydantic import ValidationError
 
 from reporter.core.errors import UsageError, hint, one_line, suggest
 from reporter.core.files import MOST_OF_A_STUDY, as_path, endless, instead_of
-from reporter.spec.offer import Offer
-from reporter.spec.part import Complaint, InheritedText, complaints_of
-from reporter.spec.problems import Location, Problem, SpecError, show, show_location
-from reporter.spec.references import contradictions, refused_claims
-from reporter.spec.study import Study, StudyFile, check_study
-from reporter.spec.yaml_reader import CORE, Document, read_yaml
+from reporter.study.offer import Offer
+from reporter.study.part import Complaint, InheritedText, complaints_of
+from reporter.study.problems import Location, Problem, SpecError, show, show_location
+from reporter.study.references import contradictions, refused_claims
+from reporter.study.study import Study, StudyFile, check_study
+from reporter.study.yaml_reader import CORE, Document, read_yaml
 
 # Layers of a study: the study that it extends lies below, the overrides of the command line lie above.
 #

@@ -2,7 +2,7 @@
 
 A kind of claim (:mod:`reporter.judge.claims`) is a form that derives from :class:`Claim` and has the kind's key as a
 field. Whatever in it names a part of the study says so by its type (:data:`StatisticName`, :data:`Models`,
-:data:`Corpora`, or :class:`Refers`), and is looked up there (:mod:`reporter.spec.references`).
+:data:`Corpora`, or :class:`Refers`), and is looked up there (:mod:`reporter.study.references`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from reporter.core.errors import hint
-from reporter.spec.corpora import NullBaseline, Site, View
-from reporter.spec.offer import ClaimForm, offer_of
-from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure, no_repeats, one_of, wrong
-from reporter.spec.problems import show
+from reporter.study.corpora import NullBaseline, Site, View
+from reporter.study.offer import ClaimForm, offer_of
+from reporter.study.part import AsTuple, Complaint, Name, Part, Text, failure, no_repeats, one_of, wrong
+from reporter.study.problems import show
 
 WITH_BASE = "with-base"
 GROUPS = ("encoders", "decoders", "all", WITH_BASE)

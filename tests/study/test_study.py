@@ -11,11 +11,11 @@ from spec.conftest import offered
 from reporter.core.errors import UsageError
 from reporter.metrics.base import catalogue as metrics
 from reporter.metrics.groups import expand
-from reporter.spec import SpecError, load_study
-from reporter.spec.load import layers_of, plugins_of
-from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel, step_of
-from reporter.spec.recipes import Recipe
-from reporter.spec.study import write_metric, write_starter
+from reporter.study import SpecError, load_study
+from reporter.study.load import layers_of, plugins_of
+from reporter.study.models import CheckpointSpec, HubModel, PathModel, RecipeModel, step_of
+from reporter.study.recipes import Recipe
+from reporter.study.study import write_metric, write_starter
 from reporter.texts.sources.generated import GeneratedCorpus
 from reporter.texts.sources.stored import DatasetCorpus, FileCorpus, InlineCorpus
 
