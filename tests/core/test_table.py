@@ -75,7 +75,7 @@ def test_a_class_and_a_plug_in_that_cannot_be_a_table_are_refused(monkeypatch):
         """A row."""
 
     for row, says in (
-        (Twice, r"table 'cells' is declared twice, by reporter\.store\.schema\.Cell and .*Twice; rename one"),
+        (Twice, r"table 'cells' is declared twice, by reporter\.store\.schema\.CellRow and .*Twice; rename one"),
         (Lost, "the rows of .*Lost have no column for their corpus"),
     ):
         far = Metric(name="far", title="", summary="", statistics=(), needs=(), compute=iter, tables=(row,))

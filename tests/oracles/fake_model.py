@@ -107,6 +107,7 @@ class FakeHead:
     """A language-model head whose logits are products with fixed vectors."""
 
     mask_id = 2
+    problem = ""
 
     def __init__(self, model):
         rng = np.random.default_rng(99)

@@ -5,7 +5,7 @@ the key, a colon, and words of the message; ``…`` stands for any words.
 """
 
 import pytest
-from spec.conftest import assert_words
+from study.conftest import assert_words
 
 MODEL = "study: s\nmodels:\n  m: gpt2\n%s\n"
 CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"

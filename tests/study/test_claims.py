@@ -1,7 +1,7 @@
 """What claims may say, and the line a user reads where one says something else."""
 
 import pytest
-from spec.conftest import assert_words
+from study.conftest import assert_words
 
 from reporter.judge.claims.differ import DifferClaim, SideParts
 from reporter.judge.claims.relation import RelationClaim

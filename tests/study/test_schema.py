@@ -6,7 +6,7 @@ import re
 import jsonschema
 import pytest
 from faults.inputs import SHORT
-from spec.conftest import offered
+from study.conftest import offered
 
 from reporter.runs.studies import offer
 from reporter.study import study_schema

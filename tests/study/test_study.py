@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from spec.conftest import offered
+from study.conftest import offered
 
 from reporter.core.errors import UsageError
 from reporter.metrics.base import catalogue as metrics
