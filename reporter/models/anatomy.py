@@ -114,7 +114,6 @@ def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> 
     repeated = states(inputs.repeated_id())[0]
     added = bool(relative(repeated, repeated[:, :1].expand_as(repeated)).max() > noise_of(repeated))
     role = _role(states(ids), states(inputs.with_other_token(ids, -1), encoder_ids=ids))  # the encoder's input stays
-    _check_padding(states, ids, inputs.pad_id)
     own_limit = measured_limit(module, inputs(ids, torch.ones_like(ids)), inputs.vocabulary) if added else None
     config: Any = module.config
     measured = module.decoder if isinstance(module, DecoderBesideEncoder) else module
@@ -190,19 +189,6 @@ def _role(states: list[Tensor], changed: list[Tensor]) -> Role:
         "the model is neither encoder nor decoder: some tokens see later tokens, others do not; "
         "reporter cannot measure it"
     )
-
-
-def _check_padding(states: Any, ids: Tensor, pad_id: int) -> None:
-    length = max(1, ids.shape[1] // 2)
-    padded, mask = ids.clone(), torch.ones_like(ids)
-    padded[1, length:], mask[1, length:] = pad_id, 0
-    batched, alone = states(padded, mask), states(ids[1:, :length])
-    worst, moved = moved_by_padding([x[1:] for x in batched], alone)
-    if moved:
-        raise ReporterError(
-            f"masked padding changes the states of real tokens by up to {worst:.1e} (relative), so batches would give "
-            "wrong numbers; reporter cannot measure this model"
-        )
 
 
 def moved_by_padding(padded: list[Tensor], alone: list[Tensor]) -> tuple[float, bool]:

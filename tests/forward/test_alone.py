@@ -25,6 +25,8 @@ LONG |= {"short_factor": [1.0] * 4, "long_factor": [3.0, 5.0, 8.0, 12.0]}
 STATEFUL = {
     "bigbird": ("BigBird", SPARSE, (3, 29, 46, 90), True),
     "dynamic ntk": ("Llama", {"rope_parameters": DYNAMIC, "max_position_embeddings": 48}, (3, 60, 100, 90), None),
+    "fnet": ("FNet", {}, (3, 29, 46, 46), True),
+    "convbert": ("ConvBert", {"embedding_size": 32}, (3, 29, 46, 46), True),
     "longrope": ("Phi3", {"rope_parameters": LONG, "original_max_position_embeddings": 32}, (3, 32, 50, 31), True),
 }
 
@@ -35,7 +37,7 @@ def stateful(tmp_path, monkeypatch):
 
     def get(name):
         prefix, options, *_ = STATEFUL[name]
-        _, base, role, *rest = CASES["bert" if prefix == "BigBird" else "llama"]
+        _, base, role, *rest = CASES["llama" if prefix in ("Llama", "Phi3") else "bert"]
         own = {"max_position_embeddings": 128, "pad_token_id": 1, "eos_token_id": 2, "bos_token_id": 0}
         monkeypatch.setitem(CASES, name, (prefix, {**base, **own, **options}, role, *rest))
         return build_family(name, tmp_path / "model")

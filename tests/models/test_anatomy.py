@@ -30,10 +30,6 @@ def overwriting(block, x, mask):
     return y
 
 
-def leaking(block, x, mask):
-    return x + block.linear(x.mean(dim=1, keepdim=True).expand_as(x))
-
-
 def feed_forward_first(block, x, mask):
     x = x + block.linear(x)
     return x + block.query(mix(block.norm(x), mask))
@@ -142,7 +138,6 @@ def test_a_model_whose_states_cannot_be_trusted_is_refused():
     other = changed(own=lambda self, states: [states[0], states[1] * 1.001, *states[2:]])()
     broken = changed(forward=lambda self, input_ids, attention_mask, **_: {}["rope"])()
     for model, *says in (
-        (Toy(leaking), "masked padding changes the states"),
         (other, "the 3 modules layers.* look like blocks", "differ from the model's hidden states by up to 1.0e-03"),
         (changed(own=lambda self, states: states[:-1])(), "returns 3 hidden states instead of 4"),
         (changed(own=lambda self, states: [])(), "returns no hidden_states"),

@@ -1,8 +1,9 @@
 """Every text model of transformers, tiny and random: its states and logits here, against transformers alone.
 
 ``python tests/oracles/family_sweep.py [MODEL_TYPE …] [--write]`` prints a row for each model type, and writes the page
-of families in the documentation. Each model reads texts of several lengths, first the longest, in one padded batch;
-transformers reads each alone, without padding, in a model that was loaded apart.
+of families in the documentation. Each model reads texts of several lengths, first the longest, in one padded batch, or
+one by one where padding moves the states; transformers reads each alone, without padding, in a model that was loaded
+apart.
 """
 
 import argparse
@@ -322,13 +323,14 @@ def _said(error: Exception, folder: Path) -> str:
 
 
 def _states(model: LoadedModel, rows: list[Tensor], expected: list[Any]) -> float:
-    ids = pad_sequence(rows, batch_first=True, padding_value=model.inputs.pad_id)
-    mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
-    worst = 0.0
-    for order in (torch.arange(len(rows)), torch.arange(len(rows)).flip(0)):
+    every, worst = list(range(len(rows))), 0.0
+    together = model.may_pad(max(map(len, rows)))  # as a run reads them
+    for order in [every, every[::-1]] if together else [[number] for number in (*every, *every[::-1])]:
+        ids = pad_sequence([rows[i] for i in order], batch_first=True, padding_value=model.inputs.pad_id)
+        mask = pad_sequence([torch.ones_like(rows[i]) for i in order], batch_first=True)
         with torch.inference_mode():
-            run = model.run(ids[order], mask[order])
-        for place, number in enumerate(order.tolist()):
+            run = model.run(ids, mask)
+        for place, number in enumerate(order):
             hidden, last, _ = expected[number]
             n = len(rows[number])
             listed = run.path[1:] if model.anatomy.own_states == "shifted" else run.path
