@@ -74,7 +74,7 @@ class Estimates:
     def of_parts(cls, value: Array, parts: Array, df: float) -> Estimates:
         """Return numbers whose error is that of their texts, shape (..., P) and (..., P, G)."""
         texts = np.asarray(np.linalg.norm(parts, axis=-1))
-        return cls(value, texts, df, texts, parts, df + 1)
+        return cls(value, texts, min(df, parts.shape[-1] - 1.0), texts, parts, df + 1)
 
     @cached_property
     def errors(self) -> tuple[Array, Array]:

@@ -193,7 +193,7 @@ class Profiles:
                     raise Missing(f"{by_definition(self.full_name, layer, model, value)}; name another layer")
             free, fixed = at_place, ()
         profile = self._along(free, model, corpus, whole=True)
-        return replace(profile, notes=(*profile.notes, *self._told(model, fixed)))
+        return replace(profile, fixed=fixed, notes=(*profile.notes, *self._told(model, fixed)))
 
     def _of(self, corpus: str) -> list[MetricRow]:
         rows = [row for row in self.numbers.rows(self.full_name, self.view) if row.corpus == corpus]
@@ -267,7 +267,8 @@ def in_common(profiles: Sequence[Profile]) -> tuple[list[Profile], list[str]]:
 
     Like is compared with like then. Also a note for each end that was left out, for readers.
     """
-    low, high = max(p.x[0] for p in profiles) - 1e-9, min(p.x[-1] for p in profiles) + 1e-9
+    spans = [[*profile.x, *(x for x, *_ in profile.fixed)] for profile in profiles]  # no model lacks what is fixed
+    low, high = max(map(min, spans)) - 1e-9, min(map(max, spans)) + 1e-9
     kept, notes = [], []
     for profile in profiles:
         inside = np.flatnonzero((profile.x >= low) & (profile.x <= high))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from math import isnan, nan
+from math import inf, isnan, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,12 +36,15 @@ MOST_COLUMNS = 6
 PAIR = ("words", "no-sinks")
 """The views that stand beside each other where a study has both; otherwise its first two."""
 PROFILES = f"""
-SELECT metric || '.' || statistic AS full_name, corpus, view, model, layer, depth, value, ci_low, ci_high
-FROM layer_metrics
-WHERE study = $study AND list_contains(string_split($statistics, ' '), metric || '.' || statistic)
-  AND (site IS NULL OR site IN ('embedding', 'block')) AND {FREE} AND value IS NOT NULL
-  AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
-  AND {LAST_CHECKPOINT}
+SELECT full_name, corpus, view, model, layer, depth, value, ci_low, ci_high, first, last
+FROM (
+  SELECT *, metric || '.' || statistic AS full_name, min(depth) OVER profile AS first, max(depth) OVER profile AS last
+  FROM layer_metrics
+  WHERE study = $study AND list_contains(string_split($statistics, ' '), full_name) AND value IS NOT NULL
+    AND (site IS NULL OR site IN ('embedding', 'block')) AND {LAST_CHECKPOINT}
+    AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
+  WINDOW profile AS (PARTITION BY full_name, corpus, view, model)
+) WHERE {FREE}
 ORDER BY full_name, corpus, view, model, layer
 """
 PARTS = f"""
@@ -107,6 +110,7 @@ class Curve:
         layers: of a single model, else empty.
         blocks: of a single model.
         each: of several models each one's, at the same depths.
+        span: the first and the last depth at which it has a number, those that a definition fixes among them.
     """
 
     x: Array
@@ -114,6 +118,7 @@ class Curve:
     layers: tuple[int, ...] = ()
     blocks: int = 0
     each: tuple[tuple[str, Curve], ...] = ()
+    span: tuple[float, float] = (-inf, inf)
 
     @property
     def values(self) -> Array:
@@ -210,12 +215,13 @@ class MainStatistics:
         for row in of_numbers:
             of = parts.setdefault(tuple(row[name] for name in keys), {})
             of[int(row["layer"])] = row["scale"] * np.array(row["parts"], dtype=float)
-        columns = {name: rows[name].to_numpy(float) for name in ("layer", "depth", "value", "ci_low", "ci_high")}
+        named = ("layer", "depth", "value", "ci_low", "ci_high", "first", "last")
+        columns = {name: rows[name].to_numpy(float) for name in named}
         curves = {}
         groups: Mapping[Any, Any] = rows.groupby(keys, sort=False).indices if len(rows) else {}
         for key, index in groups.items():
             name, corpus, _, model = key
-            layers, x, values, low, high = (column[index] for column in columns.values())
+            layers, x, values, low, high, first, last = (column[index] for column in columns.values())
             known = tuple(map(int, layers)) if not np.isnan(layers).any() else ()
             found = [parts.get(key, {}).get(layer) for layer in known]
             kept = [part for part in found if part is not None]
@@ -225,7 +231,8 @@ class MainStatistics:
             ]
             paired = np.stack(kept) if known and len(kept) == len(known) else None
             numbers = measured(values, ends, paired, self.units.get(corpus), self.known[name].bounds, self.fixed)
-            curves[key] = Curve(x, numbers, known, self.blocks.get(model, 0))
+            span = (float(first[0]), float(last[0]))
+            curves[key] = Curve(x, numbers, known, self.blocks.get(model, 0), span=span)
         return curves
 
     @cached_property
@@ -301,7 +308,8 @@ class MainStatistics:
             first, last = max(p.x[0] for p in profiles), min(p.x[-1] for p in profiles)
             x = np.linspace(first, last, min(len(p.x) for p in profiles))
         each = tuple((model, curve.at(x) if len(curve.x) > 1 else curve) for model, curve in curves)
-        return Curve(x, self._mean({model: curve.numbers for model, curve in each}), each=each)
+        span = max(curve.span[0] for curve in profiles), min(curve.span[1] for curve in profiles)
+        return Curve(x, self._mean({model: curve.numbers for model, curve in each}), each=each, span=span)
 
     def _mean(self, numbers: Mapping[str, Estimates]) -> Estimates:
         """Return the means over independent models of P numbers."""
@@ -363,7 +371,7 @@ def in_common(a: Curve, b: Curve) -> tuple[Curve, Curve]:
         )
     if np.isnan(a.x).any() or np.isnan(b.x).any():
         return a, b
-    low, high = max(a.x[0], b.x[0]) - 1e-9, min(a.x[-1], b.x[-1]) + 1e-9
+    low, high = max(a.span[0], b.span[0]) - 1e-9, min(a.span[1], b.span[1]) + 1e-9
     return a.some((a.x >= low) & (a.x <= high)), b.some((b.x >= low) & (b.x <= high))
 
 

@@ -44,7 +44,7 @@ def frame(names, corpora, values, half):
                     value, depth = profile[layer or 0], None if layer is None else layer / LAYERS
                     rows.append((name, corpus, view, model, layer, depth, value, value - half, value + half))
     columns = ["full_name", "corpus", "view", "model", "layer", "depth", "value", "ci_low", "ci_high"]
-    return DataFrame(rows, columns=columns)
+    return DataFrame(rows, columns=columns).assign(first=0.0, last=1.0)
 
 
 def overview(
