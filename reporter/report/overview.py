@@ -51,6 +51,7 @@ class StatisticRow:
         unit: its unit; empty for a pure number.
         meaning: what it says, in one line.
         note: why it has no difference; empty where it has.
+        over: which layers it is over, where one side lacks some of the other's.
         effect: the standardised difference that orders the rows.
         cells: by token set.
     """
@@ -60,6 +61,7 @@ class StatisticRow:
     unit: str
     meaning: str
     note: str
+    over: str
     effect: float
     cells: Mapping[str, Cells]
 
@@ -161,8 +163,12 @@ def _rows(numbers: MainStatistics, charts: Mapping[str, Drawn], corpus: str) -> 
         if not all(isnan(number.value) for cell in cells.values() for number in cell.numbers):
             effect = max(numbers.effect(name, corpus, view) for view in numbers.views)
             note = "" if numbers.comparable(name) else "not comparable between roles"
+            lacking = any(numbers.lacking(name, corpus, view) is not None for view in numbers.views)
+            over = "over the layers that both have" if lacking and not note else ""
             meaning = charts[name].chart.lead
-            lines.append(StatisticRow(name, capital(statistic.title), statistic.unit, meaning, note, effect, cells))
+            lines.append(
+                StatisticRow(name, capital(statistic.title), statistic.unit, meaning, note, over, effect, cells)
+            )
     yield from sorted(lines, key=lambda line: (bool(line.note), -line.effect))
 
 

@@ -253,6 +253,8 @@ def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast
     possible = [way for way in ways if more or not way.startswith(lead)]
     text = next((way for way in possible if len(way.split()) <= MOST_WORDS), possible[-1])
     basis = "embedding included" if not contrast.run and not step else ""
+    if basis and numbers.lacking(contrast.name, corpus, contrast.view) is not None:
+        basis = "over the layers that both have"
     return Sentence(
         text,
         _strength(numbers, statistic, corpus, contrast.gap, contrast.view, basis),

@@ -316,11 +316,25 @@ class MainStatistics:
         return mean_over(Kinship.of(self.origins, list(numbers)), numbers)
 
     def number(self, name: str, corpus: str, view: str, side: Side) -> Number:
-        """Return the mean over layers of a side."""
+        """Return the mean over layers of a side, without a layer that the side it is compared with lacks."""
+        if (common := self.lacking(name, corpus, view)) is not None and side in self.sides:
+            curve = common[self.sides.index(side)]
+            each = {model: own.mean() for model, own in curve.each or ((side.name, curve),)}
+            return Number(self._mean(each) if len(each) > 1 else curve.mean(), len(each))
         found = {model: self._curves.get((name, corpus, view, model)) for model in side.models}
         means = {model: curve.mean() for model, curve in found.items() if curve is not None}
         mean = self._mean(means) if len(means) > 1 else next(iter(means.values()), None)
         return Number(mean, max(1, len(means)))
+
+    def lacking(self, name: str, corpus: str, view: str) -> tuple[Curve, Curve] | None:
+        """Return the curves of both sides over their common layers; None where neither lacks one of the other's."""
+        if not self.sides:
+            return None
+        a, b = (self.curve(name, corpus, view, side) for side in self.sides)
+        if a is None or b is None:
+            return None
+        common = in_common(a, b)
+        return common if sum(len(c.x) for c in common) < len(a.x) + len(b.x) else None
 
     def gap(self, here: Curve, there: Curve, of: Side, other: Side, points: Sequence[int] | slice) -> Number:
         """Return the difference of two sides, as the mean over some common points of theirs."""

@@ -50,7 +50,7 @@ def frame(names, corpora, values, half):
 def overview(
     encoders=(), decoders=(), by=(), without=(), names=(COSINE,), half=0.01, texts=500, clusters=None,
     corpora=("wiki",), sinks=(), base=None, paired=False, judged=False, blocks=(), failed=0, warned=(), cut=0,
-    read=True, views=("words", "no-sinks"),
+    read=True, views=("words", "no-sinks"), lacks=(),
 ):  # fmt: skip
     """Return the first page of a study: its line, sentences, scope and cautions."""
     roles = dict.fromkeys(encoders, "encoder") | dict.fromkeys(decoders, "decoder")
@@ -82,11 +82,12 @@ def overview(
     parts = (
         of_texts(names, corpora, profiles, half) if paired else DataFrame(columns=[*KEYS, "layer", "scale", "parts"])
     )
-    page = read_overview(
-        lambda sql: parts if "FROM text_parts" in sql else frame(known, corpora, profiles, half), contents
-    )
+    whole = frame(known, corpora, profiles, half)
+    whole = whole[~(whole["model"].isin(lacks) & (whole["layer"] == 0))]
+    whole.loc[whole["model"].isin(lacks), "first"] = 1 / LAYERS
+    page = read_overview(lambda sql: parts if "FROM text_parts" in sql else whole, contents)
     said = [part for sentence in page.sentences for part in (sentence.text, sentence.strength)]
-    return "\n".join([page.line, *said, page.scope, *page.quote, *(line.note for line in page.rows)])
+    return "\n".join([page.line, *said, page.scope, *page.quote, *(line.note or line.over for line in page.rows)])
 
 
 def pictured(points=3):
@@ -200,6 +201,7 @@ CASES = {
         ("on 4 corpora.", PAIR | {"corpora": "abcd"}, "of b and 500 texts of c.", {"corpora": "abc"}),
         ("on 500 texts in 3 clusters of wiki.", PAIR | {"clusters": 3}, "on 500 texts of wiki.", {"clusters": None}),
         ("(4 to 6 blocks)", MANY | {"blocks": {"a": 4}}, "(6 blocks)", {"blocks": {}}),
+        ("over the layers that both have", APART | {"lacks": ("enc",)}, "embedding included", {"lacks": ()}),
         ("not comparable between roles", PAIR | {"names": (LOSS,)}, "", {"encoders": ("enc", "dec"), "decoders": ()}),
         ("No token of a text is a sink in any", PAIR | {"sinks": {"enc": 0, "dec": 0}},
          "Sinks among the tokens of texts: 1 in dec, none in enc. Also", {"sinks": {"enc": 0, "dec": 1}}),
