@@ -30,8 +30,11 @@ def test_the_error_is_that_of_texts_drawn_again(observe, values, texts):
         for name, of in drawn[layer].items():
             value = found[name, layer]
             assert value.value == pytest.approx(whole[name], rel=1e-3), (name, layer)
-            # Half of 95 % is 1.97 deviations for this many texts, a little more where few of them decide.
-            assert (value.ci_high - value.ci_low) / 2 / 1.99 == pytest.approx(of.std(), rel=0.15), (name, layer)
+            # Half of 95 % is 1.97 deviations for this many texts, a little more where few of them decide. What the
+            # eigenvalues decide allows for texts that the sample lacks.
+            wider = 1.15 if name.startswith("spectrum.") or name.endswith(("isoscore", "top_variance_share")) else 1.0
+            half = (value.ci_high - value.ci_low) / 2 / 1.99
+            assert 0.85 * of.std() <= half <= 1.15 * wider * of.std(), (name, layer)
             assert value.ci_low < value.value < value.ci_high
     # Layers are told apart by the error of their difference, of the same draws of texts.
     paired = {name for name in whole if found[name, 0].spread is not None}
