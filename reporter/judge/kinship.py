@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from reporter.core.errors import SHORT
@@ -28,20 +29,23 @@ class Origins:
     rows: Sequence[Mapping[str, Any]]
     specs: Mapping[str, ModelSpec]
 
+    @cached_property
     def fingerprints(self) -> dict[str, frozenset[str]]:
-        """Return the fingerprints of the checkpoints of each model."""
+        """The fingerprints of the checkpoints of each model."""
         prints_of: dict[str, frozenset[str]] = defaultdict(frozenset)
         for row in self.rows:
             if row.get("fingerprint") is not None:
                 prints_of[row["model"]] |= {str(row["fingerprint"])}
         return dict(prints_of)
 
+    @cached_property
     def bases(self) -> dict[str, str]:
-        """Return the model that each model was tuned from, where it has one."""
+        """The model that each model was tuned from, where it has one."""
         return {row["model"]: str(row["base"]) for row in self.rows if row.get("base") is not None}
 
+    @cached_property
     def locations(self) -> dict[str, str]:
-        """Return the repository or the folder that each model was loaded from."""
+        """The repository or the folder that each model was loaded from."""
         return {
             row["model"]: f"{row['source']} {row['location']}"
             for row in self.rows
@@ -73,7 +77,7 @@ class Kinship:
             origins: where they come from.
             models: as the database calls them; baselines have theirs in brackets.
         """
-        prints = origins.fingerprints()
+        prints = origins.fingerprints
         kept: list[str] = []
         notes = []
         for model in models:
@@ -100,8 +104,8 @@ class Kinship:
 
 def _roots(model: str, origins: Origins) -> set[str]:
     """Return everything that a model comes from, itself included."""
-    locations, bases = origins.locations(), origins.bases()
-    roots = {f"weights {print_}" for print_ in origins.fingerprints().get(model, ())}
+    locations, bases = origins.locations, origins.bases
+    roots = {f"weights {print_}" for print_ in origins.fingerprints.get(model, ())}
     if model.endswith(" (random-init)"):
         return roots | {f"model {model}"}
     queue, visited = [model.removesuffix(" (shuffled)")], set()

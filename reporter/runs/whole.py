@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -218,10 +217,9 @@ def _over_models(store: Store, study: str, found: Sequence[dict[str, Any]]) -> I
         for row, number in places:
             for step in [row["step"]] * row["in_steps"] + [None] * row["is_last"]:
                 groups[tuple((row | {"step": step})[name] for name in _KEY_OVER_MODELS)][row["model"]] = number
-    kin = cache(lambda models: Kinship.of(origins, models))
     for name, of_models in groups.items():
         if len(of_models) >= FEWEST_MODELS:
-            mean = mean_over(kin(tuple(of_models)), of_models)
+            mean = mean_over(Kinship.of(origins, list(of_models)), of_models)
             (low,), (high,) = (end.tolist() for end in mean.interval())
             ends = (low, high) if np.isfinite([low, high]).all() else (None, None)
             yield dict(zip(_COLUMNS, (*name, len(of_models), float(mean.value[0]), *ends), strict=True))

@@ -224,7 +224,7 @@ def _tested(
 
 
 def _copies(numbers: Numbers, a: Sequence[str], b: Sequence[str]) -> list[str]:
-    prints = numbers.origins.fingerprints()
+    prints = numbers.origins.fingerprints
     same = [(first, two) for first in a for two in b if first in prints and prints[first] == prints.get(two)]
     return [f"warning: {first} and {two} have the same weights, so they cannot differ" for first, two in same]
 
