@@ -69,6 +69,7 @@ def bare_runs():
 @pytest.fixture(scope="session")
 def empty(once):
     """A database with all its tables, to be copied."""
+    import reporter.metrics  # noqa: F401  (declares its tables to the store)
     from reporter.store.shape import create_file
 
     return once("empty-database", lambda folder: create_file(folder / "results.duckdb")) / "results.duckdb"

@@ -18,7 +18,7 @@ Columns have the order of their declaration, those of the base first.
 import inspect
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -274,6 +274,12 @@ def _sql_type(cls: type[Row], name: str, annotation: Any) -> str:
             f"{cls.__name__}.{name}: the type of a column must be one of {', '.join(t.__name__ for t in _TYPES)}"
         )
     return sql_type
+
+
+NUMBER_ROWS: list[Callable[[], Mapping[str, tuple[type[Row], ...]]]] = []
+"""A room whose cells yield numbers appends a function when it is imported. The function returns the row classes of each
+metric or analysis, under '' those of all. The database has a table for each of them.
+"""
 
 
 class OfStudy(Row):

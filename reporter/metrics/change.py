@@ -17,6 +17,7 @@ from reporter.geometry.arrays import Ints
 from reporter.geometry.intervals import Scale, error_over_texts, interval, share_ends
 from reporter.metrics._intervals import described
 from reporter.metrics.base import INFLUENCES, Between, Options, Size, Statistic, Value, metric, undefined
+from reporter.store.answers import SAME
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 ROUNDING = 2.0**-10
 """Of ‖h⁰ − μ⁰‖: more than the 16 bits of two kept states can differ by, each being off by at most 2^-11."""
 
-SAME, NEAR = 0.01, 0.1
-"""Distance from the base below which states count as indistinguishable, or as changed a little (``thresholds.md``)."""
 TEXTS = 1024  # whose mean states stand in for tokens where tokenizers disagree
 FEWEST = 3  # occurrences of a type that is listed
 SURE = 3

@@ -15,16 +15,12 @@ from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.intervals import Scale, error_over_texts, interval, share_ends
 from reporter.metrics._intervals import described
 from reporter.metrics.base import Between, OptionalOptions, Statistic, Value, metric, undefined
+from reporter.store.answers import INDISTINGUISHABLE
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed
     from reporter.forward.token_sample import TokenSelection
 
-INDISTINGUISHABLE, SMALL = 0.001, 0.01
-"""Nats of mean divergence below which a model counts as indistinguishable from its base, or as changed a little.
-
-Measured on copies of an encoder and a decoder, as all limits of words: page ``thresholds.md`` of the documentation.
-"""
 _LOGITS = 8 * 2**20  # in float64, of each model at once
 
 _TOKENS = (

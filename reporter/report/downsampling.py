@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import APART, Chart, Read
 from reporter.core.confined import quoted
-from reporter.store.schema import tables
+from reporter.store.schema import find_table, tables
 from reporter.store.shape import VIEWS
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _numbers_of(sql: str, read: Read) -> dict[str, Table]:
     names = set(_names_read(json.loads(tree)))
     return {
         name: table
-        for name, table in (tables() | {view.name: view.of for view in VIEWS.values()}).items()
+        for name, table in (tables() | {view.name: find_table(view.table) for view in VIEWS.values()}).items()
         if name in names and name != "models" and 0 < len(table.holding("model")) == len(table.holding("checkpoint"))
     }
 

@@ -3,8 +3,14 @@
 from typing import Literal
 
 from reporter.core.table import CORPUS, HIGH, LOW, METRIC, TOKEN, Comparable, OfStudy, column
-from reporter.metrics.change import NEAR, SAME
-from reporter.metrics.divergence import INDISTINGUISHABLE, SMALL
+
+INDISTINGUISHABLE, SMALL = 0.001, 0.01
+"""Nats of mean divergence below which a model counts as indistinguishable from its base, or as changed a little.
+
+Measured on copies of an encoder and a decoder, as all limits of words: page ``thresholds.md`` of the documentation.
+"""
+SAME, NEAR = 0.01, 0.1
+"""Distance from the base below which states count as indistinguishable, or as changed a little (``thresholds.md``)."""
 
 
 class OfLastCheckpoint(OfStudy):

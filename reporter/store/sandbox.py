@@ -30,6 +30,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from reporter.core.confined import confined, quoted
 from reporter.core.errors import ReporterError, UsageError, describe, no_results
+from reporter.core.table import NUMBER_ROWS
 from reporter.store.parquet import is_parquet, open_parquet, parquet_files
 from reporter.store.shape import WAIT_SECONDS, attach, explained, is_torn, require_ours, require_version
 
@@ -122,7 +123,8 @@ class _QueryProcess:
     def __init__(self) -> None:
         quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
         self._pipe, other_end = Pipe()
-        code = f"from reporter.store.sandbox import answer_questions; answer_questions({other_end.fileno()})"
+        rooms = ", ".join(dict.fromkeys(declare.__module__ for declare in NUMBER_ROWS))  # whose tables it must know
+        code = f"import {rooms}, reporter.store.sandbox; reporter.store.sandbox.answer_questions({other_end.fileno()})"
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", code],  # -P: the current folder may hold files of other people, as json.py
             stdin=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """The tables of ``results.duckdb`` that the runner itself writes. Names are public, and every column has a comment.
 
-Tables of numbers are declared beside the code that computes them (:class:`reporter.metrics.base.Definition`).
+Tables of numbers are declared beside the code that computes them (:data:`reporter.core.table.NUMBER_ROWS`).
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,20 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from reporter.core.errors import ReporterError
-from reporter.core.table import CORPUS, METRIC, VIEW, Comparable, OfModel, OfStudy, Row, Table, aside, column, of_cell
+from reporter.core.table import (
+    CORPUS,
+    METRIC,
+    NUMBER_ROWS,
+    VIEW,
+    Comparable,
+    OfModel,
+    OfStudy,
+    Row,
+    Table,
+    aside,
+    column,
+    of_cell,
+)
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
@@ -457,17 +470,20 @@ def _declared(module: Mapping[str, Any]) -> tuple[type[Row], ...]:
 KEPT = _declared(globals())
 
 
+def number_rows() -> dict[str, tuple[type[Row], ...]]:
+    """Return the row classes that each metric or analysis yields; under '' those of all."""
+    if not NUMBER_ROWS:
+        raise RuntimeError("no room has declared tables of numbers; import reporter.metrics before the store is used")
+    return {name: rows for declare in NUMBER_ROWS for name, rows in declare().items()}
+
+
 def number_tables() -> dict[str, Table]:
     """Return the tables of metrics and analyses by name, with those of installed packages.
 
     Raises:
         ReporterError: two row classes have a table of one name, or one does not say which cell its rows belong to.
     """
-    from reporter.metrics.analysis import analyses
-    from reporter.metrics.base import TextParts, Value, catalogue
-
-    definitions = (*catalogue().values(), *analyses().values())
-    return _by_name((Value, TextParts, *(row for definition in definitions for row in definition.tables)))
+    return _by_name(tuple(row for rows in number_rows().values() for row in rows))
 
 
 @lru_cache(maxsize=4)

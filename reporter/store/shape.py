@@ -28,8 +28,7 @@ from reporter.core.errors import ReporterError, first_line, no_results
 from reporter.core.files import place_file, unfinished_folder, writing
 from reporter.core.table import LAST_CHECKPOINT, Column, Table
 from reporter.core.version import VERSION
-from reporter.metrics.base import Value
-from reporter.store.schema import KEPT, SCHEMA_VERSION, tables
+from reporter.store.schema import KEPT, SCHEMA_VERSION, find_table, number_rows, tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -269,26 +268,26 @@ class View:
 
     name: str
     comment: str
-    of: Table
+    table: str
     where: str
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Its columns: those of its table."""
-        return self.of.columns
+        return find_table(self.table).columns
 
     @property
     def sql(self) -> str:
         """The statement that makes it; it names the columns, so that a new column does not break it."""
         columns = ", ".join(f'"{column.name}"' for column in self.columns)
-        return f"CREATE OR REPLACE VIEW {self.name} AS SELECT {columns} FROM {self.of.name} WHERE {self.where}"
+        return f"CREATE OR REPLACE VIEW {self.name} AS SELECT {columns} FROM {self.table} WHERE {self.where}"
 
 
 LAYERS = View(
     "layers",
     "Profiles over layers: the rows of layer_metrics for the embedding (layer 0) and the blocks (1..L). Left out are "
     "states after the final norm (site 'final') and after attention, numbers of the whole model, and null baselines.",
-    Value.table,
+    "layer_metrics",
     "site IN ('embedding', 'block') AND layer IS NOT NULL AND (study, model) NOT IN "
     "(SELECT (study, model) FROM models WHERE baseline IS NOT NULL)",
 )
@@ -297,7 +296,7 @@ PROFILES = View(
     "profiles",
     "The part of the view 'layers' that the report shows first: the last checkpoint of each model, and the first view "
     "of the study.",
-    Value.table,
+    "layer_metrics",
     f"{LAYERS.where} AND {LAST_CHECKPOINT} "
     "AND (study, \"view\") IN (SELECT (study, json_extract_string(views, '$[0]')) FROM studies)",
 )
@@ -402,11 +401,8 @@ def _warn_of_lost_tables(
 
     A plug-in may just have learnt to yield such a table, so this is no reason to refuse the file.
     """
-    from reporter.metrics.analysis import analyses
-    from reporter.metrics.base import catalogue
-
-    for name, definition in {**catalogue(), **analyses()}.items():
-        gone = [row.table.name for row in definition.tables if (row.table.name, None) not in present]
+    for name, rows in number_rows().items():
+        gone = [row.table.name for row in rows if (row.table.name, None) not in present]
         if gone:
             done = "SELECT count(*) FROM cells WHERE metric = ? AND status = 'done'"
             (cells,) = connection.execute(done, [name]).fetchone() or (0,)

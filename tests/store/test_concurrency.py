@@ -19,6 +19,7 @@ from reporter.store import Store, database, shape
 COMMIT_LOOP = """
 import sys
 from pathlib import Path
+import reporter.metrics
 from reporter.store import Store
 store, model, count = Store(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
 for i in range(count):

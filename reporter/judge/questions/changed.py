@@ -36,9 +36,7 @@ from reporter.judge.questions.question import (
 )
 from reporter.judge.questions.subjects import MATERIAL, Observation, Subject, Subjects, Test, curve, number
 from reporter.metrics.base import Statistic
-from reporter.metrics.change import NEAR, SAME
-from reporter.metrics.divergence import INDISTINGUISHABLE, SMALL
-from reporter.store.answers import ChangeAnswer, ChangedNumber
+from reporter.store.answers import INDISTINGUISHABLE, NEAR, SAME, SMALL, ChangeAnswer, ChangedNumber
 
 # Of several token sets the words are read.
 _WORDS = "QUALIFY dense_rank() OVER (PARTITION BY l.model, l.corpus ORDER BY (l.view = 'words') DESC, l.view) = 1"
