@@ -15,17 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from reporter.core.checksums import read_note, sha256, write_note
 from reporter.core.errors import ReporterError, UsageError, one_line
-from reporter.core.files import (
-    held,
-    is_unfinished,
-    place_file,
-    read_note,
-    sha256,
-    unfinished_folder,
-    write_note,
-    writing,
-)
+from reporter.core.files import place_file, writing
+from reporter.core.locks import held, is_unfinished, unfinished_folder
 
 LIST = ".reporter.json"
 """The list of what reporter wrote into a folder."""

@@ -11,9 +11,9 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from reporter.core.checksums import read_note, write_note
 from reporter.core.children import in_child
 from reporter.core.errors import ReporterError, failures
-from reporter.core.files import read_note, write_note
 from reporter.models.model_folder import limit_of, text_config, width_of
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reporter.core.files import (
+from reporter.core.checksums import (
     SEAL,
     found_intact,
-    held,
     is_damaged,
     read_note,
     set_aside,
@@ -22,6 +21,7 @@ from reporter.core.files import (
     write_checksums,
     write_note,
 )
+from reporter.core.locks import held
 from reporter.forward.inputs import lock_of
 from reporter.forward.measure import Counts
 from reporter.forward.observable import Observable, Setting

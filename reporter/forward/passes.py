@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from reporter.core.checksums import SEAL
 from reporter.core.errors import ReporterError
-from reporter.core.files import SEAL, held
+from reporter.core.locks import held
 from reporter.core.progress import Progress
 from reporter.forward.alone import AloneCheck
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, lock_of, note_rate, warnings

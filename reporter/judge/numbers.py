@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.files import stored_json
+from reporter.core.json_text import stored_json
 from reporter.core.table import FREE
 from reporter.geometry.intervals import errors_within
 from reporter.judge.kinship import Origins

@@ -13,18 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from reporter.core.checksums import read_note, sha256, write_note
 from reporter.core.errors import ReporterError, failing_as
-from reporter.core.files import (
-    MOST_OF_A_STUDY,
-    endless,
-    instead_of,
-    read_json,
-    read_note,
-    require_json,
-    sha256,
-    write_note,
-)
+from reporter.core.files import MOST_OF_A_STUDY, endless, instead_of
 from reporter.core.imports import check_installed
+from reporter.core.json_text import read_json, require_json
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"

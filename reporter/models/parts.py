@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError
-from reporter.core.files import read_json
+from reporter.core.json_text import read_json
 from reporter.models.checkpoint import Split
 from reporter.models.model_folder import CONFIG, LIMITS
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter.core.errors import ReporterError, failing_as, one_line
-from reporter.core.files import read_json
+from reporter.core.json_text import read_json
 from reporter.models.model_folder import TOKENIZER_CONFIG
 
 if TYPE_CHECKING:

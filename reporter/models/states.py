@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from reporter.core.arrays import obstacle
 from reporter.core.errors import ReporterError, UsageError, failing_as, failures
-from reporter.core.files import parse_json
+from reporter.core.json_text import parse_json
 from reporter.core.outputs import require_replaceable_file
 from reporter.models.anatomy import Anatomy
 from reporter.models.checkpoint import Checkpoint

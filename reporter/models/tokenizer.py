@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from reporter.core.children import CAN_FORK, MEMORY, SECONDS, Limit, in_child
 from reporter.core.errors import ReporterError, failing_as, failures
-from reporter.core.files import read_json
+from reporter.core.json_text import read_json
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.model_folder import TOKENIZER_CONFIG, needs_code, tokenizer_files, tokenizer_folder
 from reporter.models.parts import decoder_start

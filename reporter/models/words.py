@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError, failing_as
-from reporter.core.files import parse_json
+from reporter.core.json_text import parse_json
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.model_folder import tokenizer_files, tokenizer_folder
 

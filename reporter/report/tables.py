@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Read, filled
-from reporter.core.files import parse_json
+from reporter.core.json_text import parse_json
 from reporter.core.numbers import short, whole
 from reporter.core.places import listed, ranges
 from reporter.models.checkpoint import UNLEARNED

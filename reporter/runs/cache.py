@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reporter.core.checksums import DAMAGED, read_note
 from reporter.core.errors import UsageError
-from reporter.core.files import DAMAGED, held_if_free, lock_at, read_note, stored_json
+from reporter.core.json_text import stored_json
+from reporter.core.locks import held_if_free, lock_at
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Kind, lock_of
 from reporter.models.model_folder import fingerprint
 from reporter.runs.plan import MetricCell, passes_in

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.core.errors import ReporterError, UsageError
-from reporter.core.files import stored_json
+from reporter.core.json_text import stored_json
 from reporter.forward.inputs import FOLDERS, Pass
 from reporter.metrics.analysis import Analysis, Corpus, analyses
 from reporter.metrics.base import Options, catalogue

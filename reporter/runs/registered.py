@@ -13,9 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from reporter.core.checksums import read_note, sha256, write_note
 from reporter.core.errors import ReporterError, UsageError, one_line
-from reporter.core.files import read_note, sha256, stored_json, write_note, writing
+from reporter.core.files import writing
 from reporter.core.imports import code_of
+from reporter.core.json_text import stored_json
 from reporter.core.version import VERSION
 from reporter.judge.claims import kind_of
 from reporter.judge.judging import CORRECTION, NOT_REGISTERED

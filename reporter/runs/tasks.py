@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from reporter.core.errors import UsageError, describe, failures
-from reporter.core.files import held_if_free, lock_at
 from reporter.core.imports import importing
+from reporter.core.locks import held_if_free, lock_at
 from reporter.core.numbers import counted
 from reporter.core.progress import Progress
 from reporter.core.threads import given

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from reporter.core.errors import ReporterError, UsageError, describe, failures, hint, one_line
-from reporter.core.files import MOST_OF_A_STUDY, endless, place_file, stored_json, unfinished_folder
+from reporter.core.files import MOST_OF_A_STUDY, endless, place_file
+from reporter.core.json_text import stored_json
+from reporter.core.locks import unfinished_folder
 from reporter.core.outputs import replacing
 from reporter.core.places import ranges
 from reporter.core.progress import Progress

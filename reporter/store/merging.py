@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError, UsageError
-from reporter.core.files import stored_json
+from reporter.core.json_text import stored_json
 from reporter.core.table import Column, Table
 from reporter.store.rows import CellKey, cell_in_sql, part_in_sql
 from reporter.store.schema import CellRow, CorpusRow, CorpusText, Model, StudyRow, number_tables, tables

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from reporter.core.confined import identifier, quoted
 from reporter.core.errors import ReporterError, failing_as, first_line, no_study
-from reporter.core.files import is_unfinished, link_or_copy
+from reporter.core.files import link_or_copy
+from reporter.core.locks import is_unfinished
 from reporter.core.outputs import replacing
 from reporter.core.table import Table
 from reporter.core.version import VERSION

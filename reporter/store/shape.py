@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reporter.core.children import Limit, in_child
 from reporter.core.confined import confined, quoted, require_plain
 from reporter.core.errors import ReporterError, first_line, no_results
-from reporter.core.files import place_file, unfinished_folder, writing
+from reporter.core.files import place_file, writing
+from reporter.core.locks import unfinished_folder
 from reporter.core.table import LAST_CHECKPOINT, Column, Table
 from reporter.core.version import VERSION
 from reporter.store.schema import KEPT, SCHEMA_VERSION, find_table, number_rows, tables

@@ -15,7 +15,7 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNo
 from yaml.reader import ReaderError
 
 from reporter.core.errors import one_line
-from reporter.core.files import MOST_DEEP
+from reporter.core.json_text import MOST_DEEP
 from reporter.study.part import Complaint
 from reporter.study.problems import Location, show, show_location
 

@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.core.checksums import write_checksums, write_note
 from reporter.core.errors import ReporterError, failing_as, suggest
-from reporter.core.files import LONGEST_TEXT, unfinished_folder, write_checksums, write_note
+from reporter.core.files import LONGEST_TEXT
+from reporter.core.locks import unfinished_folder
 from reporter.study.corpora import ALIKE, CorpusPart
 from reporter.study.part import Complaint
 from reporter.study.problems import Location

@@ -19,7 +19,8 @@ from typing import Any, Literal
 from reporter.core.children import Limit, in_child
 from reporter.core.confined import confined, identifier, quoted, require_plain
 from reporter.core.errors import ReporterError, first_line, suggest
-from reporter.core.files import LONGEST_TEXT, MOST_DEEP
+from reporter.core.files import LONGEST_TEXT
+from reporter.core.json_text import MOST_DEEP
 from reporter.texts.chat import written
 from reporter.texts.readers import characters, has_byte, lines
 from reporter.texts.texts import Record, encoded

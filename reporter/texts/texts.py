@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.core.checksums import found_intact, read_note
 from reporter.core.errors import ReporterError
-from reporter.core.files import found_intact, read_note
 
 # What a source of texts yields: one text as it was found, before any filter.
 

@@ -26,9 +26,10 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.core.checksums import found_intact, write_checksums
 from reporter.core.children import MEMORY, SECONDS, Limit, in_child, in_children
 from reporter.core.errors import ReporterError, failing_as
-from reporter.core.files import found_intact, unfinished_folder, write_checksums
+from reporter.core.locks import unfinished_folder
 from reporter.study.corpora import CorpusPart
 from reporter.texts.chat import Chat
 from reporter.texts.chat import tokenised as conversation

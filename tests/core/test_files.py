@@ -10,7 +10,8 @@ import duckdb
 import pytest
 
 from reporter.core.errors import ReporterError
-from reporter.core.files import LONGEST_TEXT, MOST_OF_A_STUDY, read_json, require_json
+from reporter.core.files import LONGEST_TEXT, MOST_OF_A_STUDY
+from reporter.core.json_text import read_json, require_json
 from reporter.metrics._items import read_list
 from reporter.models.model_folder import config_file
 from reporter.models.resolve import resolve

@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from reporter.core import files as locks
-from reporter.core.files import held, held_if_free, lock_at, unfinished_folder
+from reporter.core import locks
+from reporter.core.locks import held, held_if_free, lock_at, unfinished_folder
 
 HOLD = """
 import sys
 from pathlib import Path
-from reporter.core import files as locks
+from reporter.core import locks
 locks.REFRESH_SECONDS, locks.STALE_SECONDS = 0.1, 1.0
 with locks.held(Path(sys.argv[1]), 'it'):
     print(flush=True)

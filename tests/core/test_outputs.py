@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from reporter.core.checksums import sha256, write_note
 from reporter.core.errors import ReporterError, UsageError
-from reporter.core.files import sha256, write_note
 from reporter.core.outputs import LIST, inside, is_untouched, replace_file, replacing, with_checksum
 
 

@@ -93,7 +93,7 @@ def stopped(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str
 
     def impatient() -> None:
         no_report()
-        from reporter.core import files as locks
+        from reporter.core import locks
 
         locks.REFRESH_SECONDS, locks.STALE_SECONDS = 0.5, 5.0
 

@@ -7,8 +7,8 @@ from runs.conftest import DEC, INLINE, select
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
+from reporter.core.checksums import read_note, write_note
 from reporter.core.errors import UsageError
-from reporter.core.files import read_note, write_note
 from reporter.judge.judging import NOT_REGISTERED
 from reporter.runs.registered import _EDITED, beside, content, register, sentences
 from reporter.runs.studies import read_study

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 from runs.conftest import INLINE, select
 
+from reporter.core.checksums import read_note
 from reporter.core.errors import ReporterError, UsageError
-from reporter.core.files import read_note
 from reporter.core.progress import Progress
 from reporter.forward import passes
 from reporter.metrics import base as registry

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.core.files import unfinished_folder
+from reporter.core.locks import unfinished_folder
 from reporter.study.corpora import with_shares
 from reporter.texts import build as build_module
 from reporter.texts.sources import generated

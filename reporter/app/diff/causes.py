@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from reporter.core.files import stored_json
+from reporter.core.json_text import stored_json
 from reporter.study.problems import Location, show_location
 from reporter.study.yaml_reader import read_yaml
 

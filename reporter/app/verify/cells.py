@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.errors import UsageError, hint, one_line
-from reporter.core.files import stored_json
+from reporter.core.json_text import stored_json
 from reporter.runs.plan import AnalysisCell
 from reporter.store import Store
 from reporter.study.models import StatesModel

@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
-from reporter.core.files import stored_json
+from reporter.core.json_text import stored_json
 from reporter.core.numbers import short
 from reporter.core.places import capital, listed, token_set
 from reporter.judge.judging import NOT_REGISTERED, registration_lines

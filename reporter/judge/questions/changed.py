@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.files import stored_json
+from reporter.core.json_text import stored_json
 from reporter.core.numbers import counted, estimate, interval, short, signed
 from reporter.core.places import capital, in_backticks, listed, numbers_of, place, ranges
 from reporter.core.table import Row

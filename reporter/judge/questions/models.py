@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.files import stored_json
+from reporter.core.json_text import stored_json
 from reporter.core.places import capital, token_set
 from reporter.geometry.statistics import Method, fisher_interval
 from reporter.judge.claims import at_equal_size, first_token_differences

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from reporter.core.files import stored_json
+from reporter.core.json_text import stored_json
 from reporter.core.table import Row
 
 Record = Mapping[str, Any]

@@ -19,8 +19,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from reporter.core.checksums import found_intact, is_damaged, read_note, set_aside, write_checksums, write_note
 from reporter.core.errors import ReporterError, failing_as
-from reporter.core.files import found_intact, held, is_damaged, read_note, set_aside, write_checksums, write_note
+from reporter.core.locks import held
 from reporter.core.progress import Progress
 from reporter.core.threads import raise_if_cancelled, single, spread
 from reporter.models.checkpoint import FINAL, UNLEARNED, Checkpoint, quiet

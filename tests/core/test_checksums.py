@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.core import files as seals
+from reporter.core import checksums as seals
 
 
 @pytest.fixture
