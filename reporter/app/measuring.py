@@ -32,7 +32,7 @@ from reporter.study.part import Part, complaints_of
 from reporter.study.problems import show_location
 from reporter.study.study import RunSpec
 from reporter.texts.build import TextsWriter
-from reporter.texts.texts import Texts, open_texts
+from reporter.texts.texts import Texts, open_texts, texts_at
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,7 +183,7 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 def _texts(states: States, folder: Path) -> Texts:
     starts, ids = states.starts.tolist(), states.token_ids
-    with TextsWriter(folder, labelled=False) as writer:
+    with texts_at(folder).filling() as fresh, TextsWriter(fresh, labelled=False) as writer:
         for text, (start, stop) in enumerate(pairwise(starts)):
             name = f"text {text}" if ids is None or start == stop else " ".join(map(str, ids[start:stop].tolist()))
             writer.add(name, stop - start)

@@ -61,9 +61,15 @@ def is_damaged(path: Path) -> bool:
 
 
 def write_checksums(folder: Path) -> None:
-    """Store the checksums of the files in a folder, which from then on counts as finished."""
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SEAL)
-    write_note(folder / SEAL, {"files": {file.name: [*_state(file), sha256(file)] for file in files}})
+    """Store the checksums of the files below a folder, which from then on counts as finished."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    sums = {file.relative_to(folder).as_posix(): [*_state(file), sha256(file)] for file in files}
+    write_note(folder / SEAL, {"files": sums})
+
+
+def is_sealed(folder: Path) -> bool:
+    """Return whether a folder is finished, whatever happened to its files since."""
+    return (folder / SEAL).exists()
 
 
 def found_intact(folder: Path, what: str) -> bool:
@@ -73,7 +79,7 @@ def found_intact(folder: Path, what: str) -> bool:
         folder: what was sealed.
         what: the consequence, for people.
     """
-    if not (folder / SEAL).exists():
+    if not is_sealed(folder):
         return False
     if not (is_intact := _is_intact(folder)):
         set_aside(folder, what)

@@ -75,11 +75,6 @@ Kind = Literal["pass", "tokens", "model", "texts"]
 FOLDERS: Mapping[Kind, str] = {"pass": "observables", "tokens": "tokens", "model": "models", "texts": "texts"}
 
 
-def lock_of(folder: Path) -> Path:
-    """Return the file that is locked: beside the folder, as one inside would go with it while others wait at it."""
-    return folder.with_name(f"{folder.name}.lock")
-
-
 def warnings(*texts: str | None) -> str | None:
     """Return what is to be known before numbers are believed, each in a line of its own, once; None mostly."""
     return "\n".join(dict.fromkeys(line for text in texts if text for line in text.split("\n"))) or None

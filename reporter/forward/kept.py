@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,18 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reporter.core.checksums import (
-    SEAL,
-    found_intact,
-    is_damaged,
-    read_note,
-    set_aside,
-    sha256,
-    write_checksums,
-    write_note,
-)
-from reporter.core.locks import held
-from reporter.forward.inputs import lock_of
+from reporter.core.artifacts import Artifact
+from reporter.core.checksums import is_damaged, is_sealed, read_note, set_aside, sha256, write_note
 from reporter.forward.measure import Counts
 from reporter.forward.observable import Observable, Setting
 from reporter.forward.observed import KINDS
@@ -136,13 +125,13 @@ class PassFolder:
 
     def __init__(self, folder: Path, inputs: Mapping[str, Any]) -> None:
         self.folder = folder / fingerprint(inputs)
+        self._artifact = Artifact(self.folder, "it is measured again")
         self._inputs = inputs
 
     @contextmanager
     def locked(self, what: str, waiting: Callable[[str], None]) -> Iterator[None]:
         """Hold the folder, so that two runs that need the same pass do it once and ``make_room`` leaves it alone."""
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        with held(lock_of(self.folder), what, waiting):
+        with self._artifact.locked(what, waiting):
             self.folder.mkdir(exist_ok=True)
             yield
 
@@ -153,14 +142,13 @@ class PassFolder:
 
     def set_aside_damaged(self, amounts: Wanted) -> None:
         """Rename damaged files, so that they count as missing; call it inside ``locked``."""
-        again = "it is measured again"
         for note in (self.folder / f"{name}.json" for name in ("facts", *amounts)):
             if is_damaged(note):
-                set_aside(note, again)
+                set_aside(note, self._artifact.again)
                 continue
             content, file = read_note(note) or {}, note.with_suffix(".safetensors")
             if "sha256" in content and file.exists() and sha256(file) != content["sha256"]:
-                set_aside(file, again)
+                set_aside(file, self._artifact.again)
 
     def missing(self, amounts: Wanted) -> dict[str, Amount]:
         """Return the wanted observables that are not there or hold too little; what they hold is wanted with it."""
@@ -179,7 +167,7 @@ class PassFolder:
 
     def load(self, amounts: Wanted, keep: Keep = "all") -> dict[str, Observable]:
         """Return observables that are not missing; what a study keeps stays, though the one that made it would not."""
-        os.utime(self.folder)  # the cache drops what was not used for longest
+        self._artifact.used()
         for name in amounts:
             note = self.folder / f"{name}.json"
             content = read_note(note) or {}
@@ -243,7 +231,7 @@ class Parts:
     @property
     def count(self) -> int:
         """How many ranges are done."""
-        return sum((path / SEAL).exists() for path in self.folder.glob("range-*"))
+        return sum(map(is_sealed, self.folder.glob("range-*")))
 
     @property
     def begun(self) -> bool:
@@ -256,11 +244,11 @@ class Parts:
 
     def is_done(self, text_range: ShardRange) -> bool:
         """Return whether a range is done, by its name alone."""
-        return (self.place(text_range) / SEAL).exists()
+        return is_sealed(self.place(text_range))
 
     def facts(self, text_range: ShardRange) -> PassFacts | None:
         """Return the facts of a finished range; a damaged range is renamed and counts as missing."""
-        if not found_intact(self.place(text_range), "the range is measured again"):
+        if not _measured(self.place(text_range)).is_intact():
             return None
         note = read_note(self.place(text_range) / _FACTS)
         return None if note is None else PassFacts.read(note["facts"])
@@ -315,7 +303,7 @@ class Parts:
     def unfinished(self, text_range: ShardRange) -> tuple[dict[str, Observable], Counts, int] | None:
         """Return the work of a killed process on a range: observables, counts, the next shard; None without any."""
         for folder in reversed(self._shards(text_range)):
-            if not found_intact(folder, "the range is measured again"):
+            if not _measured(folder).is_intact():
                 continue
             progress = read_note(folder / _PROGRESS)
             if progress is None:
@@ -341,24 +329,18 @@ class Parts:
     def _save(self, place: Path, observables: Mapping[str, Observable], name: str, note: dict[str, Any]) -> None:
         """Write a folder under another name first; one that another process wrote meanwhile stays."""
         self.begin()
-        part = self.folder / f"part-{socket.gethostname()}-{os.getpid()}"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
-        try:
+        with _measured(place).filling() as fresh:
             for kind, observable in observables.items():
-                observable.save(part / f"{kind}.safetensors")
-            write_note(part / name, note)
-            write_checksums(part)
-            part.rename(place)
-        except OSError:
-            if not (place / SEAL).exists():
-                raise
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+                observable.save(fresh / f"{kind}.safetensors")
+            write_note(fresh / name, note)
 
     def remove(self) -> None:
         """Delete all of it, once the pass is finished."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _measured(place: Path) -> Artifact:
+    return Artifact(place, "the range is measured again")
 
 
 def _begun_parts(kept: Path) -> Iterator[Parts]:

@@ -209,16 +209,18 @@ def tokenised(
     folder: Path | None = None,
     windows: Windows | None = None,
     chat: Chat | None = None,
+    waiting: Callable[[str], None] | None = None,
 ) -> TokenisedCorpus:
     """Return a corpus as a model reads it, cut at the study's limit or the model's own.
 
     Args:
         folder: where its tokens are kept, called as :func:`tokens_name` says.
+        waiting: called with a message where another process tokenises it already.
     """
     limit, windows = longest(max_tokens, model), windows and windows.within(model.anatomy.max_tokens)
     if isinstance(model, SavedStates):  # whose texts were read elsewhere
         return tokenise_corpus(texts, model.tokenizer, limit)
-    return tokenise_corpus(texts, model.tokenizer, limit, folder, windows, chat)
+    return tokenise_corpus(texts, model.tokenizer, limit, folder, windows, chat, waiting)
 
 
 def tokens_name(model: LoadedModel | SavedStates, forward_pass: Pass) -> str:

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from reporter.core.checksums import SEAL
 from reporter.core.errors import ReporterError
-from reporter.core.locks import held
 from reporter.core.progress import Progress
 from reporter.forward.alone import AloneCheck
-from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, lock_of, note_rate, warnings
+from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, note_rate, warnings
 from reporter.forward.kept import Parts, PassFacts, PassFolder, Wanted
 from reporter.forward.measure import (
     Chosen,
@@ -265,13 +262,8 @@ class ReadyPass:
         with self._clock.within("tokenising"):
             name = tokens_name(model, forward_pass)
             folder = passes.cache / FOLDERS["tokens"] / name
-            with ExitStack() as stack:
-                if name and not (folder / SEAL).exists():
-                    folder.parent.mkdir(parents=True, exist_ok=True)
-                    stack.enter_context(held(lock_of(folder), f"tokens of {texts.name}", passes.progress.note))
-                self._corpus = tokenised(
-                    model, texts, forward_pass.max_tokens, folder, forward_pass.windows, forward_pass.chat
-                )
+            how = (forward_pass.max_tokens, folder, forward_pass.windows, forward_pass.chat)
+            self._corpus = tokenised(model, texts, *how, passes.progress.note)
             counted = count_types(self._corpus, anatomy.vocabulary_size, forward_pass.seed)
         self.tokens = int(counted.counts.sum() + counted.added.sum())
         """Of the corpus, those that the tokenizer adds included."""

@@ -1,27 +1,24 @@
 """The folder ``cache``: what takes space, which study uses it, when it was last used, and what may be deleted."""
 
-import os
 import re
-import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reporter.core.artifacts import artifacts_in, bytes_in, forget
 from reporter.core.checksums import DAMAGED, read_note
 from reporter.core.errors import UsageError
 from reporter.core.json_text import stored_json
-from reporter.core.locks import held_if_free, lock_at
-from reporter.forward.inputs import FOLDERS, PRECISIONS, Kind, lock_of
+from reporter.forward.inputs import FOLDERS, PRECISIONS, Kind
 from reporter.models.model_folder import fingerprint
 from reporter.runs.plan import MetricCell, passes_in
 from reporter.store import Store
 
 CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk, and kept tokens, when a run ends
-_OURS = re.compile(rf"({DAMAGED})?[0-9a-f]{{32}}")  # what else is in the folder is somebody's
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ def entries(out: Path, store: Store) -> list[Entry]:
     uses = _uses(store)
     listed, readers = [], defaultdict(list)
     for kind, name in FOLDERS.items():
-        for folder in _finished_folders(out / "cache" / name):
+        for folder in artifacts_in(out / "cache" / name):
             owner, studies = uses.get((kind, folder.name), ("", set()))
             if folder.name.startswith(DAMAGED):
                 owner = "damaged"
@@ -126,37 +123,14 @@ def prunable(
 
 def remove(gone: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
     """Delete entries that no run holds at this moment; return the deleted and the held ones."""
-    removed = [entry for entry in gone if _removed(entry.folder)]
+    removed = [entry for entry in gone if forget(entry.folder, is_fed)]
     return removed, [entry for entry in gone if entry not in removed]
 
 
-def make_room(folder: Path, budget: int) -> list[str]:
-    """Delete the longest unused passes until the rest fits into ``budget`` bytes; return their names.
-
-    Passes that a run holds at this moment, or that workers wrote to today, stay.
-    """
-    passes = []
-    for path in _finished_folders(folder):
-        with suppress(FileNotFoundError):  # another run may be making room, too
-            passes.append((path.stat().st_mtime, path, bytes_in(path)))
-    total = sum(size for _, _, size in passes)
-    dropped = []
-    for _, path, size in sorted(passes):
-        if total <= budget:
-            break
-        if _removed(path):
-            total -= size
-            dropped.append(path.name)
-    return dropped
-
-
-def _removed(folder: Path) -> bool:
-    with held_if_free(lock_at(lock_of(folder))) as free:
-        changed = (path.parent.stat().st_mtime for path in folder.glob("unfinished-*/wanted.json"))
-        if not free or any(time.time() - when < 24 * 3600 for when in changed):  # a worker is at it
-            return False
-        shutil.rmtree(folder, ignore_errors=True)
-        return True
+def is_fed(folder: Path) -> bool:
+    """Return whether workers wrote ranges of a pass today, which none of them locks as a whole."""
+    changed = (path.parent.stat().st_mtime for path in folder.glob("unfinished-*/wanted.json"))
+    return any(time.time() - when < 24 * 3600 for when in changed)
 
 
 def not_kept(folder: Path, cell: MetricCell) -> list[str]:
@@ -240,20 +214,3 @@ def _ago(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds / length:.0f} {unit} ago"
     return "now"
-
-
-def _finished_folders(folder: Path) -> Iterator[Path]:
-    with suppress(FileNotFoundError):
-        for path in sorted(folder.iterdir()):
-            if _OURS.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
-                yield path
-
-
-def bytes_in(folder: Path) -> int:
-    """Return the size of the files in a folder, which a run may change meanwhile."""
-    total = 0
-    for inside, _, files in os.walk(folder):
-        for file in files:
-            with suppress(FileNotFoundError):
-                total += Path(inside, file).stat().st_size
-    return total

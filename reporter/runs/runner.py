@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Literal
 
+from reporter.core.artifacts import make_room
 from reporter.core.errors import ReporterError
 from reporter.core.files import require_folder
 from reporter.core.imports import build, importing
@@ -18,7 +19,7 @@ from reporter.core.progress import Progress
 from reporter.forward.inputs import FOLDERS
 from reporter.judge.questions.models import write_correlations
 from reporter.models.resolve import resolve
-from reporter.runs.cache import CACHE_BYTES, make_room
+from reporter.runs.cache import CACHE_BYTES, is_fed
 from reporter.runs.engines import OnRay, Processes, engine_of, have_done
 from reporter.runs.plan import Plan, cells_text
 from reporter.runs.planner import plan_study
@@ -228,7 +229,7 @@ def _run(
     timings = json.dumps({what: round(spent, 3) for what, spent in progress.clock.spent(before).items()})
     store.put("studies", ["study"], study_row(plan.file, finished=now(), seconds=seconds, timings=timings, **numbers))
     for kind in ("pass", "tokens"):
-        make_room(out / "cache" / FOLDERS[kind], CACHE_BYTES)
+        make_room(out / "cache" / FOLDERS[kind], CACHE_BYTES, is_fed)
     lost = f", {failed} failed" if failed else ""
     progress.note(f"{name}: {counted(computed, 'cell')} computed in {seconds:.1f} s, {cached} cached{lost}")
     return computed, cached, failed

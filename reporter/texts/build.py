@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,21 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.core.checksums import write_checksums, write_note
+from reporter.core.checksums import write_note
 from reporter.core.errors import ReporterError, failing_as, suggest
 from reporter.core.files import LONGEST_TEXT
-from reporter.core.locks import unfinished_folder
 from reporter.study.corpora import ALIKE, CorpusPart
 from reporter.study.part import Complaint
 from reporter.study.problems import Location
 from reporter.texts.chat import no_role, require_role
 from reporter.texts.sources import Origin, SourceContext, WholeWords, source_of
 from reporter.texts.tables import listed
-from reporter.texts.texts import BLOB, CLUSTERS, LABELS, META, OFFSETS, Record, Texts, encoded, open_texts
+from reporter.texts.texts import BLOB, CLUSTERS, LABELS, META, OFFSETS, Record, Texts, encoded, open_texts, texts_at
 
 # Writes a folder of texts one text at a time: memory holds one text, and twelve bytes of each that was written.
-#
-# A folder is filled under a temporary name and renamed when finished, so that a killed build never looks finished.
 
 
 MOST_LABELS = 10_000  # a label names a class; a column with more distinct values is something else
@@ -48,16 +44,11 @@ def _update(digest: hashlib._Hash, data: bytes | None) -> None:
 
 
 class TextsWriter:
-    """Writes texts into ``folder``; use it in a ``with`` block and call ``finish`` at its end.
-
-    Leaving the block without ``finish`` (an exception, Ctrl-C) removes what was written.
-    """
+    """Writes texts into a new folder; use it in a ``with`` block and call ``finish`` at its end."""
 
     def __init__(self, folder: Path, labelled: bool, clustered: bool = False) -> None:
         self._folder = folder
-        self._exit = ExitStack()
-        self._temporary = self._exit.enter_context(unfinished_folder(folder.parent))
-        self._blob = self._exit.enter_context((self._temporary / BLOB).open("wb"))
+        self._blob = (folder / BLOB).open("wb")
         self._offsets, self._labels = array("q", [0]), array("i") if labelled else None
         self._codes: dict[str, int] = {}
         self._clusters, self._firsts = array("q") if clustered else None, dict[str, int]()
@@ -68,7 +59,7 @@ class TextsWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._exit.close()
+        self._blob.close()
 
     def add(self, text: str, words: int, label: str | None = None, cluster: str | None = None) -> None:
         """Append one text.
@@ -97,18 +88,18 @@ class TextsWriter:
                 )
 
     def finish(self, dropped: int, thinned: int = 0, available: int | None = None) -> None:
-        """Complete the files and name the folder; one that another process finished first is kept."""
+        """Complete the files."""
         self._blob.close()
-        np.save(self._temporary / OFFSETS, np.asarray(self._offsets, dtype="<i8"))
+        np.save(self._folder / OFFSETS, np.asarray(self._offsets, dtype="<i8"))
         whole = self._text_digest
         if self._labels is not None:
-            np.save(self._temporary / LABELS, np.asarray(self._labels, dtype="<i4"))
+            np.save(self._folder / LABELS, np.asarray(self._labels, dtype="<i4"))
             whole = hashlib.sha256()
             for digest in (self._text_digest, self._label_digest):
                 _update(whole, digest.digest())
         if self._clusters is not None:
             clusters = np.asarray(self._clusters, dtype="<i8")
-            np.save(self._temporary / CLUSTERS, clusters)
+            np.save(self._folder / CLUSTERS, clusters)
             whole.update(b"clusters" + clusters.tobytes())
         meta = {
             "hash": whole.hexdigest(),
@@ -122,13 +113,7 @@ class TextsWriter:
             "available": available,
             "labels": None if self._labels is None else list(self._codes),
         }
-        write_note(self._temporary / META, meta)
-        write_checksums(self._temporary)
-        try:
-            self._temporary.replace(self._folder)
-        except OSError:
-            if not (self._folder / META).exists():
-                raise
+        write_note(self._folder / META, meta)
 
 
 # Samples texts of a corpus to the size of another one, since some statistics depend on the size of a corpus.
@@ -160,25 +145,21 @@ def thin(texts: Texts, other: str, words: int, cache: Path) -> Texts:
     key = json.dumps([THINNED_FORMAT, texts.folder.name, words])
     place = cache / "texts" / hashlib.sha256(key.encode()).hexdigest()[:32]
     location = f"{texts.location}, sampled to the size of {other}"
-    return _opened(place, texts.name, texts.source, location, lambda: _write_thinned(place, texts, words))
+    return _opened(place, texts.name, texts.source, location, lambda fresh: _write_thinned(fresh, texts, words))
 
 
-def _opened(place: Path, name: str, source: str, location: str, write: Callable[[], None]) -> Texts:
+def _opened(place: Path, name: str, source: str, location: str, write: Callable[[Path], None]) -> Texts:
     """Return the texts in a folder, which are written first where there are none."""
-    texts = open_texts(place, name, source, location)
-    if texts is None:
-        shutil.rmtree(place, ignore_errors=True)  # only a damaged one can be there: renaming is atomic
-        write()
-        texts = open_texts(place, name, source, location)
+    texts = open_texts(texts_at(place).made(write, f"texts of corpus '{name}'"), name, source, location)
     if texts is None:
         raise ReporterError(f"its texts in {place} are damaged; delete this folder and run the same command again")
     return texts
 
 
-def _write_thinned(place: Path, texts: Texts, words: int) -> None:
+def _write_thinned(folder: Path, texts: Texts, words: int) -> None:
     lengths = np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
     kept = _rows_with_words(_places(texts), lengths, words)
-    with TextsWriter(place, texts.labels is not None, texts.clusters is not None) as writer:
+    with TextsWriter(folder, texts.labels is not None, texts.clusters is not None) as writer:
         for index in kept.tolist():
             cluster = None if texts.clusters is None else str(texts.clusters[index])
             writer.add(texts[index], int(lengths[index]), texts.label(index), cluster)
@@ -251,16 +232,14 @@ def build_texts(
             origin = source.find(spec, SourceContext(folder, offline, whole_words))
         place = cache / "texts" / _key(spec, origin.state, source.code)
         with failing_as(f"cannot write its texts to {cache / 'texts'}", OSError):
-            texts = _opened(place, name, source.called, origin.location, lambda: _write(place, spec, origin, beyond))
+            write = partial(_write, spec, origin, beyond)
+            texts = _opened(place, name, source.called, origin.location, write)
             if (role := getattr(spec, "role", None)) is not None:
                 require_role(texts, role)
             if spec.size_of is not None:
                 if words_of is None:
                     raise ReporterError(f"the size of corpus '{spec.size_of}' is unknown here; remove `size_of`")
                 texts = thin(texts, spec.size_of, words_of(spec.size_of), cache)
-        for used in {place, texts.folder}:
-            with suppress(OSError):  # a cache that may only be read is still good to read
-                os.utime(used)  # what was not used for longest leaves the cache first
         return texts
     except ReporterError as error:
         raise ReporterError(f"corpus '{name}': {error}") from error
@@ -344,14 +323,14 @@ class _Filter:
         yield Complaint(f"no text of {location} passes the filters: {reasons}; {remedy}", (key,) if key else ())
 
 
-def _write(place: Path, spec: CorpusPart, origin: Origin, beyond: bool) -> None:
+def _write(spec: CorpusPart, origin: Origin, beyond: bool, folder: Path) -> None:
     """Write the texts that pass the filters of a corpus.
 
     Raises:
         ReporterError: no text passes, or a label of ``only`` is missing.
     """
     chosen = _Filter(spec, dict.fromkeys(getattr(spec, "only", None) or (), ("only",)))
-    with TextsWriter(place, *(getattr(spec, key, None) is not None for key in ("label", "cluster"))) as writer:
+    with TextsWriter(folder, *(getattr(spec, key, None) is not None for key in ("label", "cluster"))) as writer:
         records = _records(origin)
         for record in records:
             text = (record.text or "").strip()

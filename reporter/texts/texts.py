@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.core.checksums import found_intact, read_note
+from reporter.core.artifacts import Artifact
+from reporter.core.checksums import read_note
 from reporter.core.errors import ReporterError
 
 # What a source of texts yields: one text as it was found, before any filter.
@@ -184,23 +185,22 @@ class Texts:
         return np.memmap(self.folder / BLOB, dtype=np.uint8, mode="r")
 
 
+def texts_at(folder: Path) -> Artifact:
+    """Return the artifact that a folder of texts is."""
+    return Artifact(folder, "its texts are read again")
+
+
 def open_texts(folder: Path, name: str, source: str, location: str) -> Texts | None:
     """Open a finished folder of texts, or return None where there is none; a damaged one is set aside.
 
     The files are mapped at once, so that the texts stay readable should the folder be removed from the cache
     meanwhile.
     """
-    if not found_intact(folder, "its texts are read again"):
+    if not texts_at(folder).is_intact():
         return None
-    try:
-        meta = {"thinned": 0, "without": 0, "available": None} | (read_note(folder / META) or {})
-        labels = None if meta["labels"] is None else tuple(meta["labels"])
-        known = {
-            key: meta[key] for key in ("hash", "words", "characters", "dropped", "thinned", "available", "without")
-        }
-        texts = Texts(name, source, location, labels=labels, folder=folder, **known)
-        whole = len(texts) == meta["texts"] > 0 and len(texts._blob) == meta["bytes"]
-        labelled = all(x is None or len(x) == meta["texts"] for x in (texts.label_codes, texts.clusters))
-    except (OSError, ValueError, KeyError):
-        return None
-    return texts if whole and labelled else None
+    meta = {"thinned": 0, "without": 0, "available": None} | (read_note(folder / META) or {})
+    labels = None if meta["labels"] is None else tuple(meta["labels"])
+    known = {key: meta[key] for key in ("hash", "words", "characters", "dropped", "thinned", "available", "without")}
+    texts = Texts(name, source, location, labels=labels, folder=folder, **known)
+    _ = texts._offsets, texts._blob, texts.label_codes, texts.clusters
+    return texts

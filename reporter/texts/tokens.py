@@ -12,9 +12,7 @@ last), ``cut.npy`` (bool) and ``originals.npy`` (int64); where texts are read in
 from __future__ import annotations
 
 import io
-import os
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,10 +24,9 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.core.checksums import found_intact, write_checksums
+from reporter.core.artifacts import Artifact
 from reporter.core.children import MEMORY, SECONDS, Limit, in_child, in_children
 from reporter.core.errors import ReporterError, failing_as
-from reporter.core.locks import unfinished_folder
 from reporter.study.corpora import CorpusPart
 from reporter.texts.chat import Chat
 from reporter.texts.chat import tokenised as conversation
@@ -303,6 +300,7 @@ def tokenise_corpus(
     folder: Path | None = None,
     windows: Windows | None = None,
     chat: Chat | None = None,
+    waiting: Callable[[str], None] | None = None,
 ) -> TokenisedCorpus:
     """Tokenise a corpus, shard by shard; see :func:`tokenise_texts`."""
     kinds = _FILES if windows or chat else {name: kind for name, kind in _FILES.items() if name != "marks"}
@@ -316,23 +314,16 @@ def tokenise_corpus(
         of_tokens = (np.frombuffer(x.getvalue(), kind) for x, kind in zip(files, kinds.values(), strict=True))
         made = TokenisedCorpus(texts.name, tuple(parts), starts, cut, firsts, *of_tokens)
         return replace(made, clusters=texts.clusters)
-    corpus = _opened(texts, folder)
-    if corpus is None:
-        with unfinished_folder(folder.parent) as place:
-            part = place / "tokens"
-            part.mkdir()
-            with ExitStack() as stack:
-                opened = [stack.enter_context((part / f"{name}.bin").open("wb")) for name in kinds]
-                starts, cut, firsts = _write(inputs, len(texts), opened)
-            for file, array in (("starts", starts), ("cut", cut), ("originals", firsts)):
-                np.save(part / f"{file}.npy", array)
-            write_checksums(part)
-            corpus = _opened(texts, part)
-            if _opened(texts, folder) is None:  # nor did another process write it meanwhile
-                shutil.rmtree(folder, ignore_errors=True)
-                part.rename(folder)
-    assert corpus is not None  # it was written just now
-    return corpus
+
+    def fill(fresh: Path) -> None:
+        with ExitStack() as stack:
+            opened = [stack.enter_context((fresh / f"{name}.bin").open("wb")) for name in kinds]
+            starts, cut, firsts = _write(inputs, len(texts), opened)
+        for file, array in (("starts", starts), ("cut", cut), ("originals", firsts)):
+            np.save(fresh / f"{file}.npy", array)
+
+    again = "the corpus is tokenised again"
+    return _opened(texts, Artifact(folder, again).made(fill, f"tokens of {texts.name}", waiting))
 
 
 _FILES: dict[str, Any] = {"ids": np.int32, "special": np.bool_, "marks": np.uint8}  # one number a token
@@ -358,21 +349,11 @@ def _write(
     return np.cumsum(sizes), cut, originals(read)
 
 
-def _opened(texts: Texts, folder: Path) -> TokenisedCorpus | None:
-    """Map the tokens in a folder; None where there are none; damaged ones are set aside."""
-    if not found_intact(folder, "the corpus is tokenised again"):
-        return None
-    try:
-        starts, cut, of_first = (np.load(folder / f"{name}.npy") for name in ("starts", "cut", "originals"))
-        ids, special = _mapped(folder / "ids.bin", np.int32), _mapped(folder / "special.bin", np.bool_)
-        marks = _mapped(folder / "marks.bin", np.uint8) if (folder / "marks.bin").exists() else None
-        os.utime(folder)  # the cache drops what was not used for longest
-    except (OSError, ValueError):
-        return None
-    if not len(cut) == len(of_first) == len(starts) - 1 == len(texts) or not len(ids) == len(special) == starts[-1]:
-        return None
-    if marks is not None and len(marks) != len(ids):
-        return None
+def _opened(texts: Texts, folder: Path) -> TokenisedCorpus:
+    """Map the tokens in a folder."""
+    starts, cut, of_first = (np.load(folder / f"{name}.npy") for name in ("starts", "cut", "originals"))
+    ids, special = _mapped(folder / "ids.bin", np.int32), _mapped(folder / "special.bin", np.bool_)
+    marks = _mapped(folder / "marks.bin", np.uint8) if (folder / "marks.bin").exists() else None
     parts = tuple(shards(texts))
     return TokenisedCorpus(texts.name, parts, starts, cut, of_first, ids, special, marks, texts.clusters)
 

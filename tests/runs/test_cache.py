@@ -9,6 +9,7 @@ from runs.conftest import NUMBERS, select
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
+from reporter.core.artifacts import make_room
 from reporter.core.errors import UsageError
 from reporter.forward.kept import Amount, PassFacts, PassFolder, bytes_kept
 from reporter.forward.measure import Counts
@@ -18,7 +19,7 @@ from reporter.forward.token_categories import VIEWS
 from reporter.metrics.base import catalogue
 from reporter.models.places import Layout
 from reporter.runs import cache
-from reporter.runs.cache import Entry, bytes_of, entries, lines, make_room, prunable, remove, seconds_of, size_text
+from reporter.runs.cache import Entry, bytes_of, entries, lines, prunable, remove, seconds_of, size_text
 from reporter.runs.cells import wanted_by
 from reporter.runs.planner import plan_study
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.core.locks import unfinished_folder
 from reporter.study.corpora import with_shares
 from reporter.texts import build as build_module
 from reporter.texts.sources import generated
@@ -69,24 +68,15 @@ def test_a_damaged_folder_is_built_again(build, file):
         assert list(build(TWO)) == ["one two", "three"]
 
 
-def test_an_exception_half_way_leaves_nothing_and_the_first_to_finish_is_kept(build, tmp_path, monkeypatch):
+def test_an_exception_half_way_leaves_nothing(build, tmp_path, monkeypatch):
     def broken(texts):
         yield Record("one")
         raise KeyboardInterrupt
-
-    def slow(texts):
-        yield from map(Record, texts)
-        with monkeypatch.context() as patch:
-            patch.setattr(inline, "read_inline", lambda texts: map(Record, texts))
-            build(TWO)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(inline, "read_inline", broken)
         build(TWO)
     assert folders(tmp_path) == []
-    with unfinished_folder(tmp_path / "both") as one, unfinished_folder(tmp_path / "both") as other:
-        assert one.is_dir() and other.is_dir()
-    monkeypatch.setattr(inline, "read_inline", slow)
     assert list(build(TWO)) == ["one two", "three"]
 
 

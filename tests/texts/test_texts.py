@@ -8,11 +8,11 @@ import pytest
 from reporter.core.errors import ReporterError
 from reporter.texts import build as writer
 from reporter.texts.build import TextsWriter
-from reporter.texts.texts import open_texts
+from reporter.texts.texts import open_texts, texts_at
 
 
 def write(folder, texts, labels=None):
-    with TextsWriter(folder / "done", labels is not None) as out:
+    with texts_at(folder / "done").filling() as fresh, TextsWriter(fresh, labels is not None) as out:
         for i, text in enumerate(texts):
             out.add(text, len(text.split()), labels[i] if labels else None)
         out.finish(dropped=3)

@@ -14,10 +14,11 @@ from pydoc import locate
 from types import ModuleType
 from typing import Any
 
+from reporter.core.artifacts import NAME_DIGITS, Artifact, bytes_in, make_room
 from reporter.core.errors import ReporterError
-from reporter.core.files import user_cache
+from reporter.core.files import user_cache, writing
 from reporter.core.imports import optional
-from reporter.core.outputs import is_written, replacing
+from reporter.core.outputs import replacing
 from reporter.core.version import VERSION
 
 HERE = Path(__file__).resolve().parent
@@ -60,15 +61,13 @@ def site(tell: Callable[[str], None] = lambda text: None) -> Path:
     """
     if SHIPPED.is_dir():
         return SHIPPED / "index.html"
-    cache = user_cache() / "docs"
-    folder = cache / _state()
-    if not (folder / "index.html").is_file():
+    made = Artifact(user_cache() / "docs" / _state(), "the pages are made again")
+    if not made.is_intact():
         tell("making the pages, about half a minute; the next call is instant")
-        build(folder)
-        for older in cache.iterdir():
-            if older != folder and re.fullmatch("[0-9a-f]{16}", older.name) and is_written(older):
-                shutil.rmtree(older, ignore_errors=True)
-    return folder / "index.html"
+    with writing(made.folder):
+        made.made(_make, "the pages of the documentation", tell)
+        make_room(made.folder.parent, bytes_in(made.folder))  # those of other versions go
+    return made.folder / "index.html"
 
 
 def build(folder: Path) -> Path:
@@ -78,13 +77,13 @@ def build(folder: Path) -> Path:
         UsageError: the folder has files of others.
         ReporterError: Sphinx is not there, a page has a mistake, or the folder cannot be written.
     """
-    with replacing(folder, alone=True) as fresh, tempfile.TemporaryDirectory() as place:
+    with replacing(folder, alone=True) as fresh:
         if SHIPPED.is_dir():
             for file in filter(Path.is_file, SHIPPED.rglob("*")):
                 (fresh / file.relative_to(SHIPPED)).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, fresh / file.relative_to(SHIPPED))
         else:
-            _make(Path(place) / "sources", fresh)
+            _make(fresh)
     return folder / "index.html"
 
 
@@ -123,7 +122,12 @@ def _relinked(text: str) -> str:
     return re.sub(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)\)", link, text)
 
 
-def _make(sources: Path, out: Path) -> None:
+def _make(out: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        _make_from(Path(folder, "sources"), out)
+
+
+def _make_from(sources: Path, out: Path) -> None:
     application = optional("sphinx.application", "docs", "building the documentation")
     from sphinx.util.docutils import docutils_namespace, patch_docutils
 
@@ -152,7 +156,7 @@ def _state() -> str:
     ]
     for path in sorted(sources):
         checksum.update(path.read_bytes())
-    return checksum.hexdigest()[:16]
+    return checksum.hexdigest()[:NAME_DIGITS]
 
 
 # Plain Markdown of all pages, and ``llms.txt``, for programs that read the documentation.

@@ -8,20 +8,20 @@ models train in seconds, and the same seed gives the same weights.
 import json
 import platform
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from reporter.core.checksums import found_intact, is_damaged, read_note, set_aside, write_checksums, write_note
+from reporter.core.artifacts import Artifact
+from reporter.core.checksums import is_damaged, read_note, set_aside, write_note
 from reporter.core.errors import ReporterError, failing_as
-from reporter.core.locks import held
 from reporter.core.progress import Progress
 from reporter.core.threads import raise_if_cancelled, single, spread
 from reporter.models.checkpoint import FINAL, UNLEARNED, Checkpoint, quiet
@@ -62,20 +62,10 @@ def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
     if checkpoint.origin:
         return ensure_tokenizer(checkpoint.origin[-1])
     assert checkpoint.path is not None and checkpoint.recipe is not None and checkpoint.training_texts is not None
-    folder = checkpoint.path / _TOKENIZER
-    if not found_intact(folder, "the tokenizer is made again"):
-        checkpoint.path.mkdir(parents=True, exist_ok=True)
-        # A lock of its own: it is made when a run is planned, while another run may be training the model.
-        with held(checkpoint.path / "tokenizer.lock", f"tokenizer of {checkpoint.model}"):
-            if not found_intact(folder, "the tokenizer is made again"):
-                part = checkpoint.path / "tokenizer.part"
-                shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
-                part.mkdir()
-                write_tokenizer(checkpoint.recipe, checkpoint.training_texts, part)
-                write_checksums(part)
-                shutil.rmtree(folder, ignore_errors=True)  # of an older version
-                part.replace(folder)
-    return folder
+    # An artifact of its own: it is made when a run is planned, while another run may be training the model.
+    tokenizer = Artifact(checkpoint.path / _TOKENIZER, "the tokenizer is made again")
+    write = partial(write_tokenizer, checkpoint.recipe, checkpoint.training_texts)
+    return tokenizer.made(write, f"tokenizer of {checkpoint.model}")
 
 
 def write_tokenizer(recipe: Recipe, texts: Texts, folder: Path) -> None:
@@ -174,9 +164,9 @@ def step_folder(step: int) -> str:
     return f"step-{step:06d}"
 
 
-def is_saved(folder: Path) -> bool:
-    """Return whether a checkpoint's folder is complete; a damaged folder is renamed."""
-    return found_intact(folder, "the model is trained again")
+def saved_at(folder: Path) -> Artifact:
+    """Return the artifact that a checkpoint's folder is."""
+    return Artifact(folder, "the model is trained again")
 
 
 def read_record(folder: Path) -> Record | None:
@@ -188,7 +178,7 @@ def read_record(folder: Path) -> Record | None:
         losses = {int(step): float(loss) for step, loss in record["losses"].items()} if record else {}
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    saved = {step: loss for step, loss in losses.items() if is_saved(folder / step_folder(step))}
+    saved = {step: loss for step, loss in losses.items() if saved_at(folder / step_folder(step)).is_intact()}
     return record and record | {"losses": saved}
 
 
@@ -318,8 +308,8 @@ def prepare(
         prepare(first.origin, progress)
         try:
             with failing_as(f"cannot write to {first.path}", OSError):
-                first.path.mkdir(parents=True, exist_ok=True)
-                with held(first.path.with_suffix(".lock"), f"training {first.model}", progress.note):
+                series = Artifact(first.path, "the model is trained again")
+                with series.locked(f"training {first.model}", progress.note):
                     record = _train(checkpoints, progress, advance)
         except ReporterError as error:
             raise ReporterError(f"model '{first.model}': {error}") from error
@@ -340,7 +330,6 @@ def _train(checkpoints: Sequence[Checkpoint], progress: Progress, advance: Calla
     steps = _steps(checkpoints)
     if before is not None and steps <= before["losses"].keys():
         return before
-    _remove_unfinished(first.path)
     tokenizer = ensure_tokenizer(first)
     import torch
     from tokenizers import Tokenizer
@@ -390,21 +379,13 @@ def _steps(checkpoints: Sequence[Checkpoint]) -> set[int]:
 
 
 def _save(model: Any, tokenizer: Path, folder: Path) -> None:
-    if is_saved(folder):
+    if saved_at(folder).is_intact():
         return  # from an earlier training of the same recipe, which may be measured at this moment
-    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
-    with failing_as(f"cannot write to {folder}"):  # safetensors has an error of its own for a full disk
-        model.save_pretrained(temporary)
-    for file in tokenizer_files(tokenizer):
-        shutil.copyfile(file, temporary / file.name)
-    write_checksums(temporary)
-    shutil.rmtree(folder, ignore_errors=True)
-    temporary.replace(folder)
-
-
-def _remove_unfinished(folder: Path) -> None:
-    for leftover in folder.glob("unfinished-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+    with saved_at(folder).filling() as fresh:
+        with failing_as(f"cannot write to {folder}"):  # safetensors has an error of its own for a full disk
+            model.save_pretrained(fresh)
+        for file in tokenizer_files(tokenizer):
+            shutil.copyfile(file, fresh / file.name)
 
 
 def _curve(losses: Sequence[float]) -> tuple[tuple[int, float], ...]:
