@@ -70,7 +70,7 @@ def bare_runs():
 def empty(once):
     """A database with all its tables, to be copied."""
     import reporter.metrics  # noqa: F401  (declares its tables to the store)
-    from reporter.store.shape import create_file
+    from reporter.store.making import create_file
 
     return once("empty-database", lambda folder: create_file(folder / "results.duckdb")) / "results.duckdb"
 
@@ -78,9 +78,10 @@ def empty(once):
 @pytest.fixture(scope="session", autouse=True)
 def new_databases_are_copies(empty):
     """Copy a database where a test makes a new one: to make all tables takes longer than to fill them."""
-    from reporter.store import merging, shape
+    from reporter.core.files import place_file
+    from reporter.store import database_file, merging
 
-    create_file = shape.create_file
+    create_file = database_file.create_file
 
     def copy(path):
         if path.exists():
@@ -88,13 +89,13 @@ def new_databases_are_copies(empty):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with TemporaryDirectory(prefix=".new-", dir=path.parent) as folder:
-                shape.place_file(Path(shutil.copy(empty, folder)), path)
+                place_file(Path(shutil.copy(empty, folder)), path)
         except OSError:
             create_file(path)
 
-    shape.create_file = merging.create_file = copy
+    database_file.create_file = merging.create_file = copy
     yield
-    shape.create_file = merging.create_file = create_file
+    database_file.create_file = merging.create_file = create_file
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,7 @@ REMOVING = re.compile(r"\brmtree\(|\.unlink\(|\.rename\((?!columns)|\bcopytree\(
 WITHIN_OUR_OWN = {  # who removes or renames: the owner of outputs, and the keepers of the cache and of new folders
     "core/outputs.py", "core/artifacts.py", "core/checksums.py", "core/files.py", "core/locks.py", "app/docs/site.py",
     "app/verify/verification.py", "forward/kept.py", "forward/observable.py", "models/states.py",
-    "report/single_file.py", "store/shape.py",
+    "report/single_file.py",
 }  # fmt: skip
 
 

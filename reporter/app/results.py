@@ -14,7 +14,7 @@ from reporter.core.imports import optional
 from reporter.runs.studies import study_of
 from reporter.store import Store, query_frame
 from reporter.store.schema import tables
-from reporter.store.shape import VIEWS
+from reporter.store.views import VIEWS
 from reporter.study.problems import choices, show
 from reporter.study.study import StudyFile
 

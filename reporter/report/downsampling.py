@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts.chart import APART, Chart, Read
 from reporter.core.confined import quoted
 from reporter.store.schema import find_table, tables
-from reporter.store.shape import VIEWS
+from reporter.store.views import VIEWS
 
 if TYPE_CHECKING:
     from reporter.core.table import Table

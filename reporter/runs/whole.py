@@ -36,9 +36,9 @@ from reporter.runs.registered import sentences
 from reporter.runs.studies import read_stored
 from reporter.store import Store
 from reporter.store.merging import DATABASE, Merged, merge_databases
+from reporter.store.opening import apart
 from reporter.store.rows import as_named, order_of, spec_of
 from reporter.store.schema import Verdict
-from reporter.store.shape import apart
 from reporter.study import Study
 from reporter.study.study import STUDY_ID
 

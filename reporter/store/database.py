@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.errors import no_results, no_study
+from reporter.store.database_file import DatabaseFile
 from reporter.store.rows import CellKey, CellName, CellRecord, as_frame, clean_row, key_of, numbers_of, part_in_sql
 from reporter.store.schema import CellRow, find_table, number_tables
-from reporter.store.shape import DatabaseFile
 
 if TYPE_CHECKING:
     import duckdb

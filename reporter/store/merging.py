@@ -17,9 +17,11 @@ from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError, UsageError
 from reporter.core.json_text import stored_json
 from reporter.core.table import Column, Table
+from reporter.store.checking import require_version, table_columns
+from reporter.store.making import create_file
+from reporter.store.opening import attach, attached
 from reporter.store.rows import CellKey, cell_in_sql, part_in_sql
 from reporter.store.schema import CellRow, CorpusRow, CorpusText, Model, StudyRow, number_tables, tables
-from reporter.store.shape import attach, attached, create_file, require_version, table_columns
 
 if TYPE_CHECKING:
     import duckdb

@@ -19,8 +19,10 @@ from reporter.core.locks import is_unfinished
 from reporter.core.outputs import replacing
 from reporter.core.table import Table
 from reporter.core.version import VERSION
+from reporter.store.checking import require_version
+from reporter.store.making import comments_on
+from reporter.store.opening import attached
 from reporter.store.schema import SCHEMA_VERSION, tables
-from reporter.store.shape import attached, comments_on, require_version
 
 if TYPE_CHECKING:
     import duckdb

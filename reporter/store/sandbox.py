@@ -31,8 +31,9 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from reporter.core.confined import confined, quoted
 from reporter.core.errors import ReporterError, UsageError, describe, no_results
 from reporter.core.table import NUMBER_ROWS
+from reporter.store.checking import require_ours, require_version
+from reporter.store.opening import WAIT_SECONDS, attach, explained, is_torn
 from reporter.store.parquet import is_parquet, open_parquet, parquet_files
-from reporter.store.shape import WAIT_SECONDS, attach, explained, is_torn, require_ours, require_version
 
 if TYPE_CHECKING:
     import duckdb

@@ -73,7 +73,7 @@ def watch(folder: Path, stop: int | None, log: Path | None) -> None:
         if len(seen) == stop:
             os.kill(own, signal.SIGKILL)
 
-    from reporter.store import shape as file
+    from reporter.store import database_file as file
 
     real = file.transaction
 

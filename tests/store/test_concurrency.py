@@ -14,7 +14,7 @@ import pytest
 from store.conftest import cell, numbers, records
 
 from reporter.core.errors import ReporterError
-from reporter.store import Store, database, shape
+from reporter.store import Store, database, database_file, opening
 
 COMMIT_LOOP = """
 import sys
@@ -70,7 +70,7 @@ def test_replacing_one_cell_does_not_grow_the_file(store):
 
 
 def test_whoever_comes_second_waits_and_says_so_once(held, store, monkeypatch):
-    monkeypatch.setattr(shape, "_SAY_AFTER_SECONDS", 0.05)
+    monkeypatch.setattr(opening, "_SAY_AFTER_SECONDS", 0.05)
     said = []
     patient = Store(store.path, lambda line: said.append(line) or threading.Timer(0.3, held.stdin.close).start())
     patient.commit_cell(cell(study="t"))
@@ -80,8 +80,8 @@ def test_whoever_comes_second_waits_and_says_so_once(held, store, monkeypatch):
 
 @pytest.mark.parametrize("use", ["read", "write"])
 def test_the_wait_is_logged_where_nobody_listens_and_ends(held, store, use, monkeypatch, caplog):
-    monkeypatch.setattr(shape, "_SAY_AFTER_SECONDS", 0.0)
-    monkeypatch.setattr(shape, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(opening, "_SAY_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(opening, "WAIT_SECONDS", 0.1)
     hasty, holder = Store(store.path), rf"in use by another process \(PID {held.pid}\)"
     with caplog.at_level(logging.WARNING), pytest.raises(ReporterError, match=f"has been {holder} for 0.1 s"):
         hasty.cells("s") if use == "read" else hasty.commit_cell(cell())
@@ -98,10 +98,10 @@ def test_patience_is_with_one_holder_and_begins_anew_with_the_next(store, monkey
             holder = f"{1 + sum(waits) // turn:.0f}"
             raise duckdb.IOException(f"Could not set lock on file: it is held in python (PID {holder})")
 
-    monkeypatch.setattr(shape, "time", SimpleNamespace(monotonic=lambda: sum(waits), sleep=waits.append))
+    monkeypatch.setattr(opening, "time", SimpleNamespace(monotonic=lambda: sum(waits), sleep=waits.append))
     too_long = pytest.raises(ReporterError, match=r"in use by another process \(PID 1\) for 60 s")
     with nullcontext() if turn == 40 else too_long:
-        shape.attach(SimpleNamespace(execute=busy), store.path, "results", True, waiting=said.append)
+        opening.attach(SimpleNamespace(execute=busy), store.path, "results", True, waiting=said.append)
     assert said == ["results.duckdb is in use by another process (PID 1); waiting"]
 
 
@@ -113,13 +113,13 @@ def test_an_open_connection_of_this_process_is_named(store):
 
 def test_a_file_that_is_kept_open_is_closed_by_a_write_and_after_a_while(store, monkeypatch):
     store.commit_cell(cell(), numbers())
-    attach, opened = shape.attach, []
-    monkeypatch.setattr(shape, "attach", lambda *args: opened.append(args[1]) or attach(*args))
+    attach, opened = opening.attach, []
+    monkeypatch.setattr(opening, "attach", lambda *args: opened.append(args[1]) or attach(*args))
     with store.kept_open():
         assert [len(store.cells("s")) for _ in range(2)] == [1, 1] and len(opened) == 1
         store.commit_cell(cell(checkpoint="step1"), numbers())
         assert len(store.cells("s")) == 2 and len(opened) == 3
-        monkeypatch.setattr(shape, "_KEPT_SECONDS", -1.0)
+        monkeypatch.setattr(database_file, "_KEPT_SECONDS", -1.0)
         assert len(store.cells("s")) == 2 and len(opened) == 4
     with duckdb.connect(store.path):  # which it could not be while it is attached
         pass

@@ -9,7 +9,7 @@ import pytest
 from store.conftest import CELL, cell, numbers, records
 
 from reporter.core.errors import ReporterError, UsageError
-from reporter.store import CellKey, Store, shape
+from reporter.store import CellKey, Store, opening
 from reporter.store.rows import as_named, in_order, order_of
 
 NAME = ("bert", "final", "wiki", "motion")
@@ -188,7 +188,7 @@ def test_what_duckdb_raises_is_what_it_means_and_another_bug_stays_one(store):
         (RuntimeError("of our own"), RuntimeError, "of our own"),
         (duckdb.OutOfMemoryException("failed\n\nSolutions: …"), ReporterError, r"out of memory .*results\.duckdb"),
     ):
-        with pytest.raises(expected, match=said), shape.opened(store.path, read_only=True):
+        with pytest.raises(expected, match=said), opening.opened(store.path, read_only=True):
             raise raised
 
 

@@ -7,7 +7,7 @@ from reporter.app.diff.causes import Cause, provenance_changes, spec_changes
 from reporter.app.diff.numbers import number_changes, size_notes, verdict_changes
 from reporter.app.diff.sides import DiffSide, block_counts, find_sides, side_by_side
 from reporter.store.formats import Result
-from reporter.store.shape import apart
+from reporter.store.opening import apart
 
 __all__ = ["Comparison", "compare"]
 

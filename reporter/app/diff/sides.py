@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError, UsageError, hint, one_line
 from reporter.geometry.intervals import errors_of, freedom, quantile
+from reporter.store.checking import table_columns, version_of
+from reporter.store.opening import attached, opened
 from reporter.store.schema import tables
-from reporter.store.shape import attached, opened, table_columns, version_of
 from reporter.study.study import STUDY_ID
 
 if TYPE_CHECKING:

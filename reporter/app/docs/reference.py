@@ -20,7 +20,7 @@ from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, Metric, Statistic, Value, catalogue
 from reporter.store.database import Store
 from reporter.store.schema import tables
-from reporter.store.shape import VIEWS
+from reporter.store.views import VIEWS
 from reporter.study import study_schema
 
 # The page of ``reporter metrics NAME``: definitions, options, and the columns where the numbers are found.

@@ -10,8 +10,9 @@ from store.conftest import alter, cell, numbers, records
 from reporter.app.docs.reference import described, table_page
 from reporter.core.errors import ReporterError
 from reporter.store import Store, query
+from reporter.store.making import create_file
 from reporter.store.schema import SCHEMA_VERSION, tables
-from reporter.store.shape import VIEWS, create_file
+from reporter.store.views import VIEWS
 
 FACTS = attrgetter("name", "type", "comment")
 
