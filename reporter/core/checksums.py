@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from reporter.core.files import drafted
 from reporter.core.json_text import read_json
 
 SEAL = "seal.json"
@@ -38,18 +38,14 @@ def sha256(file: Path) -> str:
 
 def write_note(path: Path, value: Mapping[str, Any]) -> None:
     """Write JSON with its checksum, as a whole or not at all."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(json.dumps({**value, _KEY: _checksum(value)}, indent=1), "utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with drafted(path) as draft:
+        draft.write_text(json.dumps({**value, _KEY: checksum_of(value)}, indent=1), "utf-8")
 
 
 def read_note(path: Path) -> dict[str, Any] | None:
     """Return what ``write_note`` wrote; None where the file is missing or damaged."""
     note = read_json(path)
-    return None if note is None or note.pop(_KEY, None) != _checksum(note) else note
+    return None if note is None or note.pop(_KEY, None) != checksum_of(note) else note
 
 
 def is_damaged(path: Path) -> bool:
@@ -116,7 +112,8 @@ def set_aside(path: Path, what: str) -> None:
         _log.warning(f"  {path} is damaged and was renamed to {aside.name}; {what}")
 
 
-def _checksum(value: Mapping[str, Any]) -> str:
+def checksum_of(value: Any) -> str:
+    """Return the hash of JSON that does not depend on the order of keys."""
     as_read = json.loads(json.dumps(value))  # keys that are numbers become strings, which sort otherwise
     return hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()
 

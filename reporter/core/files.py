@@ -6,8 +6,8 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from reporter.core.errors import ReporterError, UsageError, failing_as, suggest
@@ -93,6 +93,17 @@ def user_cache() -> Path:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return folder
+
+
+@contextmanager
+def drafted(path: Path) -> Iterator[Path]:
+    """Give another name to write a file under; it then takes its place, as a whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def link_or_copy(source: Path, place: Path) -> None:

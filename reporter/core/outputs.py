@@ -17,7 +17,7 @@ from typing import Any
 
 from reporter.core.checksums import read_note, sha256, write_note
 from reporter.core.errors import ReporterError, UsageError, one_line
-from reporter.core.files import place_file, writing
+from reporter.core.files import drafted, place_file, writing
 from reporter.core.locks import held, is_unfinished, unfinished_folder
 
 LIST = ".reporter.json"
@@ -107,14 +107,10 @@ def replace_file(path: Path, content: bytes, is_ours: Callable[[Path], bool]) ->
         ReporterError: it cannot be written.
     """
     require_replaceable_file(path, is_ours)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_bytes(content)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with drafted(path) as draft:
+            draft.write_bytes(content)
 
 
 def create_new(path: Path, text: str) -> None:

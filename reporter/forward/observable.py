@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from reporter.core.files import drafted
 from reporter.core.threads import spread
 from reporter.forward.token_categories import VIEWS
 from reporter.geometry.arrays import Ints
@@ -217,13 +217,9 @@ class Observable(ABC):
         path.parent.mkdir(parents=True, exist_ok=True)
         parameters = json.dumps(self.parameters())
         metadata = {"observable": self.name, "version": str(self.version), "parameters": parameters}
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
+        with drafted(path) as draft:
             tensors = self.compact() if finished else self.tensors()
-            save_file({k: v.contiguous().cpu() for k, v in tensors.items()}, part, metadata=metadata)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+            save_file({k: v.contiguous().cpu() for k, v in tensors.items()}, draft, metadata=metadata)
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -14,7 +14,6 @@ Its metadata may hold ``role`` (``encoder`` or ``decoder``) and ``names``, a JSO
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from reporter.core.arrays import obstacle
-from reporter.core.errors import ReporterError, UsageError, failing_as, failures
+from reporter.core.errors import ReporterError, UsageError, failures
+from reporter.core.files import drafted, writing
 from reporter.core.json_text import parse_json
 from reporter.core.outputs import require_replaceable_file
 from reporter.models.anatomy import Anatomy
@@ -280,13 +280,8 @@ def save_states(
     metadata = {"role": given.measured_role, "names": json.dumps(list(names or given.names), ensure_ascii=False)}
     path = Path(path)
     require_replaceable_file(path, _has_states)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with failing_as(f"{path} cannot be written", OSError):
-        try:
-            save_file({name: x.contiguous().cpu().clone() for name, x in tensors.items()}, part, metadata=metadata)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+    with writing(path), drafted(path) as draft:
+        save_file({name: x.contiguous().cpu().clone() for name, x in tensors.items()}, draft, metadata=metadata)
     return path
 
 

@@ -32,7 +32,7 @@ from reporter.charts.models import correlation_rows
 from reporter.charts.picture import VEGA_LITE
 from reporter.charts.styles import THEMES
 from reporter.core.errors import ReporterError
-from reporter.core.files import link_or_copy, user_cache
+from reporter.core.files import drafted, link_or_copy, user_cache
 from reporter.core.imports import build
 from reporter.core.numbers import p_value, seconds, short, whole
 from reporter.core.places import token_set
@@ -298,6 +298,5 @@ def write(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file so that a reader sees the old one or the new one, never half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")  # of two runs neither takes the other one's
-    temporary.write_bytes(content)
-    temporary.replace(path)
+    with drafted(path) as draft:
+        draft.write_bytes(content)

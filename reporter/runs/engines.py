@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import multiprocessing
 import os
-import platform
 import shlex
 import signal
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -263,11 +261,9 @@ class _Actor:
 
 
 def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version(), "reporter": build()}
-    for name in ("torch", "transformers"):
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    return versions
+    from reporter.runs.records import versions
+
+    return versions() | {"reporter": build()}
 
 
 def _differences(ray: Any) -> list[str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-from reporter.core.errors import ReporterError, UsageError
+from reporter.core.errors import ReporterError, UsageError, hint
 from reporter.core.json_text import stored_json
 from reporter.forward.inputs import FOLDERS, Pass
 from reporter.metrics.analysis import Analysis, Corpus, analyses
@@ -391,7 +390,6 @@ class _CellFilter:
         everything = set[str]().union(*kinds)
         for name in names:
             if name not in everything:
-                meant = get_close_matches(name, everything, 1)
-                hint = f"; did you mean {meant[0]!r}?" if meant else f"; there are {', '.join(sorted(everything))}"
-                raise UsageError(f"--only {name}: study {study.study!r} has nothing of this name{hint}")
+                meant = hint(name, sorted(everything), "its names")
+                raise UsageError(f"--only {name}: study {study.study!r} has nothing of this name{meant}")
         self.models, self.corpora, self.metrics = (kind & set(names) or kind for kind in kinds)

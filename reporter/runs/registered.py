@@ -6,14 +6,13 @@ is replaced, after the first number is recognised whatever date it bears.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from reporter.core.checksums import read_note, sha256, write_note
+from reporter.core.checksums import checksum_of, read_note, sha256, write_note
 from reporter.core.errors import ReporterError, UsageError, one_line
 from reporter.core.files import writing
 from reporter.core.imports import code_of
@@ -95,11 +94,7 @@ def _flat(value: Any, key: str = "") -> dict[str, Any]:
         parts = [_flat(item, f"{key}.{name}" if key else str(name)) for name, item in value.items()]
         return {name: item for part in parts for name, item in part.items()}
     is_long = len(json.dumps(value)) > 200
-    return {} if value in (None, "", []) else {key: f"sha256:{_hash(value)}" if is_long else value}
-
-
-def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return {} if value in (None, "", []) else {key: f"sha256:{checksum_of(value)}" if is_long else value}
 
 
 def register(file: StudyFile) -> str:
@@ -124,7 +119,7 @@ def register(file: StudyFile) -> str:
             )
         return f"registered already; {path} is unchanged"
     about = {"study": file.study.study, "registered_utc": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"}
-    hashes = {name: _hash(part) for name, part in described.items()}
+    hashes = {name: checksum_of(part) for name, part in described.items()}
     with writing(path):
         write_note(path, {**about, "reporter": VERSION, "sha256": hashes, **described})
     return f"registered in {path}; to prove the date, publish the file or its SHA-256, {sha256(path)}"

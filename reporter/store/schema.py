@@ -23,6 +23,7 @@ from reporter.core.table import (
     column,
     of_cell,
 )
+from reporter.store import answers
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
@@ -467,7 +468,7 @@ def _declared(module: Mapping[str, Any]) -> tuple[type[Row], ...]:
     return tuple(row for row in classes if row.table.name and row.__module__ == module["__name__"])
 
 
-KEPT = _declared(globals())
+KEPT = (*_declared(globals()), *_declared(vars(answers)))
 
 
 def number_rows() -> dict[str, tuple[type[Row], ...]]:
@@ -489,7 +490,7 @@ def number_tables() -> dict[str, Table]:
 @lru_cache(maxsize=4)
 def _by_name(rows: tuple[type[Row], ...]) -> dict[str, Table]:
     classes: dict[str, type[Row]] = {}
-    of_runner = {row.table.name: row for row in _kept()}
+    of_runner = {row.table.name: row for row in KEPT}
     for row in rows:
         other = of_runner.get(row.table.name) or classes.setdefault(row.table.name, row)
         if other is not row:
@@ -504,7 +505,7 @@ def _by_name(rows: tuple[type[Row], ...]) -> dict[str, Table]:
 
 def tables() -> dict[str, Table]:
     """Return all tables by name."""
-    return number_tables() | {row.table.name: row.table for row in _kept()}
+    return number_tables() | {row.table.name: row.table for row in KEPT}
 
 
 def find_table(name: str) -> Table:
@@ -513,12 +514,6 @@ def find_table(name: str) -> Table:
     if name not in by_name:
         raise ValueError(f"no table {name!r}; there are: {', '.join(by_name)}")
     return by_name[name]
-
-
-def _kept() -> tuple[type[Row], ...]:
-    from reporter.store import answers
-
-    return (*KEPT, *_declared(vars(answers)))
 
 
 def _full_name(row: type[Row]) -> str:
