@@ -90,8 +90,8 @@ def require_plain(connection: duckdb.DuckDBPyConnection, name: str, path: Path, 
         ReporterError: with the name of what could run.
     """
     for kind, query in _STRANGE:
-        known = {"name": name, "views": list(views)} if "$views" in query else {"name": name}
-        if names := sorted(str(row[0]) for row in connection.execute(query, known).fetchall()):
+        parameters = {"name": name, "views": list(views)} if "$views" in query else {"name": name}
+        if names := sorted(str(row[0]) for row in connection.execute(query, parameters).fetchall()):
             raise ReporterError(
                 f"{path} has a {kind} '{one_line(names[0])}', which could run when the file is read. If it is yours, "
                 "move it to a database of its own that attaches this file; otherwise do not trust the file"

@@ -137,9 +137,9 @@ torch, fill tensors, decompose matrices or start threads ended in a MemoryError;
 
 def is_out_of_memory(error: BaseException | None) -> bool:
     """Return whether the memory of host or device ran out, in this error or in one that caused it."""
-    seen: set[int] = set()  # an error raised again while it was handled can be its own context
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    checked: set[int] = set()  # an error raised again while it was handled can be its own context
+    while error is not None and id(error) not in checked:
+        checked.add(id(error))
         if isinstance(error, MemoryError) or type(error).__name__ in _OUT_OF_MEMORY:
             return True
         if isinstance(error, OSError) and error.errno == errno.ENOMEM:

@@ -136,9 +136,9 @@ def require_folder(folder: Path, create: bool = True) -> None:
     try:
         if create:
             folder.mkdir(parents=True, exist_ok=True)
-        there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        problem = "" if os.access(there, os.W_OK | os.X_OK) else "Permission denied"
-        problem = problem if there.is_dir() else os.strerror(errno.ENOTDIR)
+        nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        problem = "" if os.access(nearest, os.W_OK | os.X_OK) else "Permission denied"
+        problem = problem if nearest.is_dir() else os.strerror(errno.ENOTDIR)
     except OSError as error:
         problem = str(error.strerror)
     if problem:

@@ -132,3 +132,12 @@ def seconds(value: Any) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def size_text(size: int) -> str:
+    """Write a number of bytes in powers of 1024: ``1023 B``, ``1.0 KiB``, ``250 MiB``."""
+    if size < 1024:
+        return f"{size} B"
+    power = min(4, (size.bit_length() - 1) // 10)
+    value = size / 1024**power
+    return f"{value:.{0 if value >= 10 else 1}f} {'KMGT'[power - 1]}iB"

@@ -72,8 +72,8 @@ def require_replaceable(root: Path, within: str = "", names: Iterable[str] = (),
     listed = _listed(folder)
     for name in names:
         _require_ours(folder, name, listed)
-    if alone and (others := sorted(_others(folder, listed))):
-        raise UsageError(f"{folder / others[0]} was not written by this command; name a new folder, or move the file")
+    if alone and (foreign := sorted(_others(folder, listed))):
+        raise UsageError(f"{folder / foreign[0]} was not written by this command; name a new folder, or move the file")
 
 
 def inside(folder: Path, name: str) -> Path:
@@ -274,8 +274,6 @@ def _state(path: Path) -> list[Any]:
 
 
 def _free_name(path: Path) -> Path:
-    for number in range(1, 10_000):
-        name = path.with_name(f"{path.stem}.edited{'' if number == 1 else f'-{number}'}{path.suffix}")
-        if not name.exists() and not name.is_symlink():
-            return name
-    raise UsageError(f"{path} was edited very often; move its copies away")
+    numbers = ("", *(f"-{number}" for number in range(2, 10_000)))
+    names = (path.with_name(f"{path.stem}.edited{number}{path.suffix}") for number in numbers)
+    return next(name for name in names if not name.exists() and not name.is_symlink())

@@ -13,6 +13,7 @@ from reporter.core.artifacts import artifacts_in, bytes_in, forget
 from reporter.core.checksums import DAMAGED, read_note
 from reporter.core.errors import UsageError
 from reporter.core.json_text import stored_json
+from reporter.core.numbers import size_text
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Kind
 from reporter.models.model_folder import fingerprint
 from reporter.runs.plan import MetricCell, passes_in
@@ -198,15 +199,6 @@ def bytes_of(text: str) -> int:
         raise UsageError(f"--larger-than {text}: expected a size such as 10GB, 500MiB or 0")
     power = "KMGT".index(match[2].upper()) + 1 if match[2] else 0
     return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
-
-
-def size_text(size: int) -> str:
-    """Return a size for people, in powers of 1024."""
-    if size < 1024:
-        return f"{size} B"
-    power = min(4, (size.bit_length() - 1) // 10)
-    value = size / 1024**power
-    return f"{value:.{0 if value >= 10 else 1}f} {'KMGT'[power - 1]}iB"
 
 
 def _ago(seconds: float) -> str:

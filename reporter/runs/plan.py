@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from reporter.core.numbers import counted
+from reporter.core.numbers import counted, size_text
 from reporter.forward.inputs import ADDED, FEWEST_TOKENS, FOLDERS, PRECISIONS, Pass, Size, rate_of, size_of
 from reporter.forward.inputs import tokens_of as tokens_of_texts
 from reporter.metrics.analysis import Analysis, Corpus, analyses
@@ -396,9 +396,11 @@ class Estimate:
         if self.analyses:
             lines.append(f"{counted(self.analyses, 'cell')} of analyses: no time estimate")
         if self.weights:
-            lines.append(f"memory: {_bytes(self.weights)} for the weights of the largest model, plus a batch of states")
+            lines.append(
+                f"memory: {size_text(self.weights)} for the weights of the largest model, plus a batch of states"
+            )
         if self.disk:
-            lines.append(f"disk: about {_bytes(self.disk)} in the cache")
+            lines.append(f"disk: about {size_text(self.disk)} in the cache")
         if self.unknown:
             lines.append(f"not counted: {', '.join(self.unknown)}; the size of a model is known after its download")
         return lines
@@ -473,7 +475,3 @@ def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _bytes(size: float) -> str:
-    return f"{max(1, size / 2**20):,.0f} MiB" if size < 2**30 else f"{size / 2**30:.1f} GiB"

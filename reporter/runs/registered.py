@@ -166,12 +166,12 @@ def compare(file: StudyFile, before: Mapping[str, Any] | None, first: datetime |
         found it before there were numbers) and ``changed`` (keys by claim, under '' those of every claim).
     """
     path = beside(file.path)
-    found = _read(path, file.study.study) if path.is_file() else {}
-    note = found or (before["note"] if before else {})
-    if not note and found is not None:
+    registration = _read(path, file.study.study) if path.is_file() else {}
+    note = registration or (before["note"] if before else {})
+    if not note and registration is not None:
         return None
     changed = _changes(note, content(file)) if note else {"": []}
-    changed[""] += [_EDITED] if found is None else []
+    changed[""] += [_EDITED] if registration is None else []
     in_time = first is None or bool(before and before["in_time"] and before["note"] == note)
     return {"note": note, "in_time": in_time, "changed": changed}
 
@@ -181,9 +181,9 @@ def record(file: StudyFile, store: Store) -> None:
     study = file.study.study
     for row in store.records(_STORED, {"study": study}):
         before = stored_json(row["registration"])
-        found = compare(file, before, row["first"])
-        if (before, row["first_number"]) != (found, row["first"]):
-            store.put("studies", ["study"], {"study": study, "first_number": row["first"], "registration": found})
+        now = compare(file, before, row["first"])
+        if (before, row["first_number"]) != (now, row["first"]):
+            store.put("studies", ["study"], {"study": study, "first_number": row["first"], "registration": now})
 
 
 def sentences(study: Study, store: Store, file: StudyFile | None = None) -> dict[str, str]:
@@ -195,20 +195,20 @@ def sentences(study: Study, store: Store, file: StudyFile | None = None) -> dict
         file: compare this file now; by default the last run's comparison is taken.
     """
     rows = store.records(_STORED, {"study": study.study}) if store.path.exists() else []
-    first, found = (rows[0]["first"], stored_json(rows[0]["registration"])) if rows else (None, None)
-    found = compare(file, found, first) if file else found
-    return {name: _sentence(name, found, first) if found else NOT_REGISTERED for name in study.claims}
+    first, comparison = (rows[0]["first"], stored_json(rows[0]["registration"])) if rows else (None, None)
+    comparison = compare(file, comparison, first) if file else comparison
+    return {name: _sentence(name, comparison, first) if comparison else NOT_REGISTERED for name in study.claims}
 
 
-def _sentence(claim: str, found: Mapping[str, Any], first: datetime | None) -> str:
-    note, changes = found["note"], [*found["changed"].get(claim, ()), *found["changed"][""]]
+def _sentence(claim: str, comparison: Mapping[str, Any], first: datetime | None) -> str:
+    note, changes = comparison["note"], [*comparison["changed"].get(claim, ()), *comparison["changed"][""]]
     if claim not in note.get("claims", ()):
         return f"{NOT_REGISTERED}: {_some(changes)}"
     date = str(note["registered_utc"])
     when = f"registered {date[:10]}, before the first number"
     if first and date > str(first):
         when = f"registered {date[:16]} UTC, after the first number of {str(first)[:16]} UTC"
-    elif first and not found["in_time"]:
+    elif first and not comparison["in_time"]:
         when = f"dated {date[:16]} UTC, but not there when the first number was stored on {str(first)[:16]} UTC"
     return f"changed since it was registered: {_some(changes)} ({when})" if changes else when
 

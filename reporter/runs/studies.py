@@ -84,11 +84,6 @@ def read_text(path: Path, text: str) -> StudyFile:
     return _parse(layers_of(path, text=text), set())
 
 
-def study_of_text(text: str) -> StudyFile:
-    """Return the study of a text; its relative paths start from the current folder."""
-    return read_text(_NOT_A_FILE, text)
-
-
 def read_stored(study: str, text: str, database: Path) -> StudyFile:
     """Read the text of a study that a database holds; relative paths start from the current folder.
 
@@ -156,7 +151,7 @@ def study_of(study: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:
         raise UsageError(f"a study must be a YAML file or a mapping, got {type(study).__name__}")
     text = as_json(study, "a study as a mapping", indent=1)
     try:
-        return study_of_text(text)
+        return read_text(_NOT_A_FILE, text)
     except SpecError as error:  # the lines and columns of this text mean nothing to the caller
         raise SpecError(Problem(p.file, 0, 0, p.where, p.message) for p in error.problems) from None
 

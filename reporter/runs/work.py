@@ -221,11 +221,11 @@ class _Worker:
             self._fail([cell], describe(error))
 
     def _known(self, cell: AnalysisCell) -> Mapping[int, Mapping[str, OfText]]:
-        known: dict[int, dict[str, OfText]] = {}
+        vectors: dict[int, dict[str, OfText]] = {}
         for gathered in self.passes.gathering:
             if gathered.of.sites == cell.sites:
-                known.setdefault(gathered.of.max_tokens, {}).update(gathered.by_text)
-        return known
+                vectors.setdefault(gathered.of.max_tokens, {}).update(gathered.by_text)
+        return vectors
 
     def _compare(self, cells: list[MetricCell]) -> None:
         try:

@@ -227,13 +227,13 @@ class Store:
         with self._file.writing() as connection:
             cell = f"SELECT * FROM cells WHERE {_is(CellKey._fields)} AND status = 'done'"
             before = [_fetched(connection.execute(cell, list(source))) for source, _ in moves]
-            done = [move for move, found in zip(moves, before, strict=True) if found]
+            done = [move for move, stored in zip(moves, before, strict=True) if stored]
             _delete_cells(connection, [key for _, key in done])
-            for found, row in zip(before, rows, strict=True):
-                for source_row in found:
+            for stored, row in zip(before, rows, strict=True):
+                for source_row in stored:
                     _insert(connection, "cells", source_row | row)
             _copy_numbers(connection, done, numbers or {})
-        return [bool(found) for found in before]
+        return [bool(stored) for stored in before]
 
     def copy_row(self, name: str, source: Sequence[str], to: Mapping[str, Any]) -> bool:
         """Give one row's values to another key of the same table; return False where there is no such row.

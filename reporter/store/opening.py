@@ -158,9 +158,9 @@ def _duckdb(process: int, path: Path) -> duckdb.DuckDBPyConnection:
     exist in the fork.
     """
     if (process, path) not in _instances:
-        own = [key for key in _instances if key[0] == process]
-        if len(own) >= _MOST_INSTANCES:
-            del _instances[own[0]]
+        of_process = [key for key in _instances if key[0] == process]
+        if len(of_process) >= _MOST_INSTANCES:
+            del _instances[of_process[0]]
         # DuckDB would keep what it has read of a file in up to 80 % of all memory; and a query that does not fit would
         # fill the folder that the program was started in
         _instances[process, path] = confined([path], spill=_spill(process), memory_limit=MEMORY)

@@ -49,7 +49,7 @@ def test_an_exception_half_way_leaves_nothing_and_what_has_no_seal_is_replaced(a
 
 
 def test_who_comes_second_waits_and_the_first_to_finish_is_kept(artifact):
-    said, begun, waits = [], threading.Event(), threading.Event()
+    messages, begun, waits = [], threading.Event(), threading.Event()
 
     def slow(folder):
         begun.set()
@@ -57,7 +57,7 @@ def test_who_comes_second_waits_and_the_first_to_finish_is_kept(artifact):
         filled("first")(folder)
 
     def waiting(text):
-        said.append(text)
+        messages.append(text)
         waits.set()
 
     thread = threading.Thread(target=artifact.made, args=(slow, "it"))
@@ -65,7 +65,7 @@ def test_who_comes_second_waits_and_the_first_to_finish_is_kept(artifact):
     assert begun.wait(30)
     artifact.made(filled("second"), "it", waiting)
     thread.join()
-    assert read(artifact) == "first" and len(said) == 1 and said[0].startswith("  it: waiting for process")
+    assert read(artifact) == "first" and len(messages) == 1 and messages[0].startswith("  it: waiting for process")
     with artifact.filling() as late:
         filled("late")(late)
     assert read(artifact) == "first" and [path.name for path in artifact.folder.parent.iterdir()] == [NAMES[0]]

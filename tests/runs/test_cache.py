@@ -9,8 +9,8 @@ from runs.conftest import NUMBERS, select
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
-from reporter.core.artifacts import make_room
 from reporter.core.errors import UsageError
+from reporter.core.numbers import size_text
 from reporter.forward.kept import Amount, PassFacts, PassFolder, bytes_kept
 from reporter.forward.measure import Counts
 from reporter.forward.observable import Setting
@@ -19,7 +19,7 @@ from reporter.forward.token_categories import VIEWS
 from reporter.metrics.base import catalogue
 from reporter.models.places import Layout
 from reporter.runs import cache
-from reporter.runs.cache import Entry, bytes_of, entries, lines, prunable, remove, seconds_of, size_text
+from reporter.runs.cache import Entry, bytes_of, entries, lines, prunable, remove, seconds_of
 from reporter.runs.cells import wanted_by
 from reporter.runs.planner import plan_study
 
@@ -148,8 +148,8 @@ def test_which_entries_may_be_removed():
             read(wrong)
 
 
-def test_an_empty_folder_has_no_entries_and_room(tmp_path, store):
-    assert entries(tmp_path / "nothing", store) == [] and make_room(tmp_path / "nothing", 0) == []
+def test_an_empty_folder_has_no_entries(tmp_path, store):
+    assert entries(tmp_path / "nothing", store) == []
 
 
 def test_the_size_of_a_pass_is_estimated_within_a_tenth(observe, tmp_path):
@@ -169,27 +169,18 @@ def test_the_size_of_a_pass_is_estimated_within_a_tenth(observe, tmp_path):
     assert sum(expected.values()) == pytest.approx(sum(sizes.values()), rel=0.1)
 
 
-def test_the_pass_that_was_not_used_for_longest_leaves_first_and_one_that_is_running_stays(tmp_path):
-    passes = []
-    for age, seed in ((9, 0), (6, 1), (3, 2)):
-        kept = PassFolder(tmp_path, {"seed": seed})
-        with kept.locked("it", pytest.fail):
-            (kept.folder / "unfinished-1").mkdir()
-            (kept.folder / "unfinished-1" / "x").write_bytes(bytes(1000))
-        hours_ago = kept.folder.stat().st_mtime - age * 3600
-        os.utime(kept.folder, (hours_ago, hours_ago))
-        passes.append(kept)
-    assert make_room(tmp_path, 3000) == []
-    assert make_room(tmp_path, 2000) == [passes[0].folder.name] and not passes[0].folder.exists()
-    running = passes[1]
-    entry = Entry("pass", running.folder, "", (), 0, 0.0)
-    with running.locked("it", pytest.fail):
-        assert make_room(tmp_path, 1000) == [passes[2].folder.name]
-        assert remove([entry]) == ([], [entry]) and (running.folder / "unfinished-1" / "x").exists()
-    assert make_room(tmp_path, 0) == [running.folder.name]
-    with running.locked("it", pytest.fail):
-        assert running.folder.is_dir()
-    assert remove([entry]) == ([entry], []) and not running.folder.exists()
+def test_a_pass_that_a_run_holds_or_that_workers_feed_today_stays(tmp_path):
+    kept = PassFolder(tmp_path, {"seed": 0})
+    entry, ranges = Entry("pass", kept.folder, "", (), 0, 0.0), kept.folder / "unfinished-1"
+    with kept.locked("it", pytest.fail):
+        assert remove([entry]) == ([], [entry])
+        ranges.mkdir()
+        (ranges / "wanted.json").touch()
+    assert remove([entry]) == ([], [entry])
+    os.utime(ranges, (time.time() - 2 * 86400,) * 2)
+    assert remove([entry]) == ([entry], []) and not kept.folder.exists()
+    with kept.locked("it", pytest.fail):
+        assert kept.folder.is_dir()
 
 
 def finish(kept, amounts, **options):
