@@ -119,19 +119,12 @@ class Store:
     def put_all(self, name: str, key: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
         """Update or insert several rows like :meth:`put`, in one transaction."""
         cleaned = [clean_row(find_table(name), row) for row in rows]
-        keys = [_values(name, key, row) for row in cleaned]
-        if not cleaned:
-            return
-        where = _is(key)
-        with self._file.writing() as connection:
-            for row, values in zip(cleaned, keys, strict=True):
-                rest = [column for column in row if column not in key]
-                if not connection.execute(f"SELECT 1 FROM {name} WHERE {where}", values).fetchone():
-                    _insert(connection, name, row)
-                elif rest:
-                    settings = ", ".join(f'"{column}" = ?' for column in rest)
-                    given = [row[column] for column in rest]
-                    connection.execute(f"UPDATE {name} SET {settings} WHERE {where}", given + values)
+        for row in cleaned:
+            _require_key(name, key, row)
+        if cleaned:
+            with self._file.writing() as connection:
+                for row in cleaned:
+                    _put(connection, name, key, row)
 
     def replace(self, name: str, study: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Store all rows that a table has of a study, in place of the earlier ones; ``study`` may be left out."""
@@ -231,7 +224,7 @@ class Store:
             _delete_cells(connection, [key for _, key in done])
             for stored, row in zip(before, rows, strict=True):
                 for source_row in stored:
-                    _insert(connection, "cells", source_row | row)
+                    _put(connection, "cells", CellKey._fields, source_row | row)
             _copy_numbers(connection, done, numbers or {})
         return [bool(stored) for stored in before]
 
@@ -244,7 +237,7 @@ class Store:
             to: the new key, and further columns whose values differ from the source's.
         """
         key = find_table(name).key
-        _values(name, key, to)
+        _require_key(name, key, to)
         rows = self.records(f"SELECT * FROM {name} WHERE {_is(key)}", list(source)) if self.path.exists() else []
         self.put_all(name, key, [row | dict(to) for row in rows])
         return bool(rows)
@@ -313,11 +306,9 @@ def _is(columns: Iterable[str]) -> str:
     return " AND ".join(f'"{column}" = ?' for column in columns)
 
 
-def _values(name: str, columns: Sequence[str], row: Mapping[str, Any]) -> list[Any]:
-    missing = [column for column in columns if row.get(column) is None]
-    if missing:
+def _require_key(name: str, key: Sequence[str], row: Mapping[str, Any]) -> None:
+    if missing := [column for column in key if row.get(column) is None]:
         raise ValueError(f"a row of {name} has no {', '.join(missing)}")
-    return [row[column] for column in columns]
 
 
 def _fetched(cursor: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
@@ -368,7 +359,12 @@ def _copy_numbers(
     connection.execute("DROP TABLE moves")
 
 
-def _insert(connection: duckdb.DuckDBPyConnection, name: str, row: Mapping[str, Any]) -> None:
-    columns = ", ".join(f'"{column}"' for column in row)
-    marks = ", ".join("?" for _ in row)
-    connection.execute(f"INSERT INTO {name} ({columns}) VALUES ({marks})", list(row.values()))
+def _put(connection: duckdb.DuckDBPyConnection, name: str, key: Sequence[str], row: Mapping[str, Any]) -> None:
+    """Update the row with this key, or insert it."""
+    given = ", ".join(f'? AS "{column}"' for column in row)
+    columns = ", ".join(f'"{column}"' for column in key)
+    connection.execute(
+        f"MERGE INTO {name} USING (SELECT {given}) AS given USING ({columns}) "
+        "WHEN MATCHED THEN UPDATE BY NAME WHEN NOT MATCHED THEN INSERT BY NAME",
+        list(row.values()),
+    )
