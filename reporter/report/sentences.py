@@ -17,7 +17,8 @@ import numpy as np
 from reporter.core.numbers import estimate, short, whole
 from reporter.core.places import capital, end, listed, places, token_set
 from reporter.geometry.intervals import VERDICT_TEXTS
-from reporter.judge.points import Array, around
+from reporter.judge.estimates import Array
+from reporter.judge.points import around
 from reporter.judge.questions.subjects import MATERIAL, share_of_range, topic
 from reporter.report.sides import PAIR, Curve, MainStatistics, Number, Side, at_common_depths, effects
 from reporter.report.tables import figure_link

@@ -22,8 +22,9 @@ from reporter.charts.styles import DECODER, ENCODER, MEANS, ModelStyle
 from reporter.core.numbers import estimate
 from reporter.core.table import FREE, LAST_CHECKPOINT
 from reporter.judge.contrasts import contrast, mean_over
-from reporter.judge.kinship import Kinship, Origins
-from reporter.judge.points import FEWEST_MODELS, LEVEL, Array, Estimates, measured
+from reporter.judge.estimates import FEWEST_MODELS, Array, Estimates, measured
+from reporter.judge.kinship import Origins
+from reporter.judge.outcomes import LEVEL
 from reporter.judge.questions.subjects import share_of_range
 from reporter.store.rows import spec_of
 
@@ -313,7 +314,7 @@ class MainStatistics:
 
     def _mean(self, numbers: Mapping[str, Estimates]) -> Estimates:
         """Return the means over independent models of P numbers."""
-        return mean_over(Kinship.of(self.origins, list(numbers)), numbers)
+        return mean_over(self.origins, numbers)
 
     def number(self, name: str, corpus: str, view: str, side: Side) -> Number:
         """Return the mean over layers of a side, without a layer that the side it is compared with lacks."""

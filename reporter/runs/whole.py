@@ -23,10 +23,10 @@ from reporter.core.places import ranges
 from reporter.core.progress import Progress
 from reporter.core.table import FREE
 from reporter.judge.contrasts import mean_over
+from reporter.judge.estimates import Estimates, measured
 from reporter.judge.judging import judge, registration_lines
-from reporter.judge.kinship import Kinship, Origins
+from reporter.judge.kinship import Origins
 from reporter.judge.numbers import CORPUS_SIZES, PATH, with_analyses
-from reporter.judge.points import Estimates, measured
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
@@ -219,7 +219,7 @@ def _over_models(store: Store, study: str, found: Sequence[dict[str, Any]]) -> I
                 groups[tuple((row | {"step": step})[name] for name in _KEY_OVER_MODELS)][row["model"]] = number
     for name, of_models in groups.items():
         if len(of_models) >= FEWEST_MODELS:
-            mean = mean_over(Kinship.of(origins, list(of_models)), of_models)
+            mean = mean_over(origins, of_models)
             (low,), (high,) = (end.tolist() for end in mean.interval())
             ends = (low, high) if np.isfinite([low, high]).all() else (None, None)
             yield dict(zip(_COLUMNS, (*name, len(of_models), float(mean.value[0]), *ends), strict=True))

@@ -6,7 +6,6 @@ matter of chance. A difference beyond another seed may be one, so the finding te
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from math import hypot
 from typing import Any
@@ -19,8 +18,8 @@ from reporter.core.places import capital, in_backticks, listed, numbers_of, plac
 from reporter.core.table import Row
 from reporter.geometry.intervals import errors_of, errors_within, freedom, quantile, text_error
 from reporter.judge.claims import least_effect
+from reporter.judge.estimates import Estimates
 from reporter.judge.numbers import PATH, Missing, declared
-from reporter.judge.points import Estimates
 from reporter.judge.profiles import Profile, Profiles
 from reporter.judge.questions.question import (
     Advice,
@@ -607,11 +606,11 @@ def _beyond_seed(
     subject: Subject, tuned: Profile | None, seeds: Profile | None, level: float
 ) -> tuple[int, float] | None:
     """Return the first layer that lies farther from the base than from another seed, and its p-value."""
-    if tuned is None or seeds is None or tuned.errors is None or seeds.errors is None:
+    if tuned is None or seeds is None or not (tuned.known and seeds.known):
         return None
     shared = [label for label in tuned.labels if label in seeds.labels]
     a, b = ([profile.labels.index(label) for label in shared] for profile in (tuned, seeds))
-    gap = tuned.points.some(a).minus(seeds.points.some(b), paired=True)
+    gap = tuned.numbers.some(a).minus(seeds.numbers.some(b), paired=True)
     p = np.minimum(1.0, len(shared) * gap.above(0.0))
     indices = np.flatnonzero(p <= level)
     return (shared[int(indices[0])], float(p[indices[0]])) if len(indices) else None
@@ -654,7 +653,8 @@ def _loss_finding(subject: Subject, row: Record, level: float) -> Observation | 
 def _number_finding(subject: Subject, tuned: Profile, before: Profile, level: float) -> Observation | None:
     """Report the layer where a number is furthest from the base's, among those that differ, corrected for all."""
     base, size = before.model, len(tuned.values)
-    estimates, how = tuned.points.minus(before.points, paired=True), "paired over texts"
+    estimates, how = tuned.numbers.minus(before.numbers, paired=True), "paired over texts"
+    gaps = estimates.value
     if estimates.parts is None:
         stored = {
             row.layer: row
@@ -664,12 +664,11 @@ def _number_finding(subject: Subject, tuned: Profile, before: Profile, level: fl
         found = [stored[label].errors(subject.texts) for label in tuned.labels if label in stored]
         errors = [max(error) for error in found if error is not None]
         if len(errors) == size:
-            estimates = replace(estimates, error=np.array(errors), df=freedom(subject.texts))
-        elif tuned.errors is None or before.errors is None:
+            estimates = Estimates(gaps, np.array(errors), freedom(subject.texts))
+        elif not (tuned.known and before.known):
             return None
         else:
             how = "over texts, not paired"
-    gaps = estimates.value
     least = subject.least(tuned.values, before.values)
     p = np.minimum(1.0, 2 * size * np.minimum(estimates.above(least), estimates.below(-least)))
     top = int(np.where(p <= level, np.abs(gaps), -1.0).argmax())

@@ -26,9 +26,10 @@ from reporter.core.places import end, places
 from reporter.core.table import LAST_CHECKPOINT
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.claims import among, least_effect
+from reporter.judge.estimates import Array, Estimates
 from reporter.judge.judging import NO_SINKS
 from reporter.judge.numbers import PATH, Missing, Numbers
-from reporter.judge.points import Array, Estimates, Points
+from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles, together
 from reporter.judge.questions.question import Record, answered
 from reporter.metrics.analysis import analyses
@@ -255,7 +256,7 @@ class Subject:
             fewest: the fewest points.
         """
         profile = self.profile(view or self.view, self.baseline(baseline) if baseline else "")
-        if profile is None or profile.errors is None or len(profile.values) < fewest:
+        if profile is None or not profile.known or len(profile.values) < fewest:
             return None
         return profile if like is None or profile.labels == like.labels else None
 

@@ -177,7 +177,7 @@ def ask_training(subjects: Subjects) -> Iterator[Test]:
             profile = source.over_training(subject.model, subject.corpus)
         except Missing:
             continue
-        if profile.errors is None or len(profile.values) < FEWEST:
+        if not profile.known or len(profile.values) < FEWEST:
             continue
         for sign in (1, -1):
             yield partial(_turn_finding, subject, profile, sign)

@@ -6,7 +6,7 @@ import pytest
 from reporter.charts.chart import filled
 from reporter.charts.profile import TRAINING
 from reporter.judge.judging import _reason
-from reporter.judge.points import Outcome, Range
+from reporter.judge.outcomes import Outcome, Range
 from reporter.judge.questions.training import _SERIES as SERIES
 from reporter.report.sides import PROFILES
 from reporter.runs.whole import write_over_models
