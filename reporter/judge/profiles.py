@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from reporter.core.places import ranges
 from reporter.judge.estimates import Array, Estimates, measured, stacked
-from reporter.judge.numbers import MetricRow, Missing, Numbers, at_layer
+from reporter.judge.numbers import PATH, MetricRow, Missing, Numbers, at_layer
 from reporter.judge.points import Points
+from reporter.metrics.base import Statistic
+
+PROFILE = ("model", "checkpoint", "corpus", "view", "metric", "statistic")
+"""Columns of ``layer_metrics`` that a profile has once."""
 
 Fixed = tuple[tuple[float, int, float], ...]
 """Points that have their value by definition, as (depth, layer, value)."""
@@ -70,10 +76,15 @@ class Profile:
             return self.numbers
         return self.numbers.weighted(np.array([np.interp(x, self.x, unit) for unit in np.eye(len(self.x))]).T)
 
-    def some(self, points: Sequence[int]) -> Profile:
+    def brought_to(self, x: Array) -> Self:
+        """Return it at other places, which have no labels."""
+        return self if np.array_equal(x, self.x) else replace(self, x=x, numbers=self.at(x), labels=())
+
+    def some(self, points: Sequence[int]) -> Self:
         """Return some of its points."""
-        labels = tuple(self.labels[point] for point in points)
-        return replace(self, x=self.x[points], numbers=self.numbers.some(points), labels=labels)
+        places = list(points)
+        labels = tuple(self.labels[place] for place in places) if self.labels else ()
+        return replace(self, x=self.x[places], numbers=self.numbers.some(places), labels=labels)
 
     def names(self, training: bool, step: bool) -> tuple[tuple[str, ...], str]:
         """Return what readers call its points, and what these are: training steps, layers or blocks.
@@ -85,6 +96,57 @@ class Profile:
         blocks = step and not training
         names = tuple(str(label + blocks) for label in self.labels)
         return names, "step" if training else "block" if blocks else "layer"
+
+
+AnyProfile = TypeVar("AnyProfile", bound=Profile)
+
+
+def stored_profiles(
+    rows: Iterable[dict[str, Any]],
+    parts: Iterable[Mapping[str, Any]],
+    units: Mapping[str, int],
+    statistics: Mapping[str, Statistic],
+    fixed: bool,
+) -> Iterator[tuple[list[dict[str, Any]], Profile]]:
+    """Yield profiles with the rows of ``layer_metrics`` that they are of.
+
+    The embedding and the blocks are one profile; so is each further site, and so are numbers of the whole model.
+
+    Args:
+        rows: in the order of ``PROFILE``, without NULL; those that a definition fixes have ``fixed``.
+        parts: rows of ``text_parts``.
+        units: texts, or clusters, of each corpus.
+        statistics: by full name.
+        fixed: whether the texts are no sample of others.
+    """
+    of_layers = {
+        (*(row[name] for name in PROFILE), row["layer"]): row["scale"] * np.array(row["parts"], dtype=float)
+        for row in ([] if fixed else parts)
+    }
+
+    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return (*(row[name] for name in PROFILE), row["site"] in PATH and row["layer"] is not None)
+
+    for (*profile, on_path), grouped in groupby(rows, key=key):
+        every = list(grouped)
+        free = [row for row in every if not row.get("fixed")]
+        if not free:
+            continue
+        of_free = [of_layers.get((*profile, row["layer"])) for row in free] if on_path else [None]
+        known = [part for part in of_free if part is not None]
+        statistic = statistics.get(f"{profile[-2]}.{profile[-1]}")
+        numbers = measured(
+            np.array([row["value"] for row in free]),
+            [(row["ci_low"], row["ci_high"]) for row in free],
+            np.stack(known) if len(known) == len(free) else None,
+            units.get(free[0]["corpus"]),
+            (None, None) if statistic is None else statistic.bounds,
+            fixed,
+        )
+        x = np.array([row["depth"] or 0.0 for row in free])
+        layers = () if free[0]["layer"] is None else tuple(row["layer"] for row in free)
+        ends = tuple((row["depth"] or 0.0, row["layer"], row["value"]) for row in every if row.get("fixed"))
+        yield free, Profile(free[0]["model"], free[0]["corpus"], x, numbers, layers, fixed=ends)
 
 
 @dataclass(frozen=True)
@@ -226,37 +288,38 @@ class Profiles:
         return Profile(model, corpus, depths, estimates, tuple(row.layer or 0 for row in rows), tuple(notes))
 
 
-def in_common(profiles: Sequence[Profile]) -> tuple[list[Profile], list[str]]:
+def in_common(profiles: Sequence[AnyProfile]) -> tuple[list[AnyProfile], list[str]]:
     """Return profiles over depth without the layers that another one lacks, such as an embedding without a number.
 
     Like is compared with like then. Profiles of as many blocks are compared layer by layer, others by the depths that
     all reach. No model lacks a layer whose value is fixed by definition. Also a note for each profile that lost layers.
     """
-    layers = [{*profile.labels, *(layer for _, layer, _ in profile.fixed)} for profile in profiles]
-    shared = set.intersection(*layers)
     spans = [[*profile.x, *(x for x, *_ in profile.fixed)] for profile in profiles]
     low, high = max(map(min, spans)) - 1e-9, min(map(max, spans)) + 1e-9
-    by_layer = _same_layers(profiles)
+    layers = [{*profile.labels, *(layer for _, layer, _ in profile.fixed)} for profile in profiles]
+    shared = set.intersection(*layers) if _same_layers(profiles) else None
     kept, notes = [], []
     for profile in profiles:
         inside = [
             index
-            for index, (x, layer) in enumerate(zip(profile.x.tolist(), profile.labels, strict=True))
-            if (layer in shared if by_layer else low <= x <= high)
+            for index, x in enumerate(profile.x.tolist())
+            if (low <= x <= high if shared is None else profile.labels[index] in shared)
         ]
-        left = [label for index, label in enumerate(profile.labels) if index not in inside]
-        if not left or not inside:
+        if not inside or len(inside) == len(profile.x):
             kept.append(profile)
             continue
+        left = [label for index, label in enumerate(profile.labels) if index not in inside]
         notes.append(f"layer {ranges(left, commas=True)} of {profile.model} is left out, since another model has none")
         kept.append(profile.some(inside))
     return kept, notes
 
 
 def _same_layers(profiles: Sequence[Profile]) -> bool:
-    """Tell whether a layer has the same depth in all profiles; numbers of whole models have none."""
+    """Tell whether a layer has the same depth in all profiles."""
     depths: dict[int, float] = {}
     for profile in profiles:
+        if not profile.labels:
+            return False
         pairs = [*zip(profile.labels, profile.x.tolist(), strict=True), *((layer, x) for x, layer, _ in profile.fixed)]
         if any(abs(depths.setdefault(layer, x) - x) > 1e-9 for layer, x in pairs):
             return False

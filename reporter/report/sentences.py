@@ -184,7 +184,7 @@ def _contrast(
     of, other = sides if spans[0] >= spans[1] else sides[::-1]
     here, there = (a, b) if of is sides[0] else (b, a)
     here, there = at_common_depths(here, there)
-    gaps = [numbers.gap(here, there, of, other, [index]) for index in range(len(here.x))]
+    gaps = [numbers.gap(here, there, [index]) for index in range(len(here.x))]
     values = here.values - there.values
     sizes = effects(numbers.known[name], here, there)
     top = int(sizes.argmax())
@@ -192,7 +192,7 @@ def _contrast(
     large = sure & (values * values[top] > 0) & (sizes >= LARGE * sizes[top])
     run = around(top, large) if large[top] else ()
     if run and sizes[list(run)].sum() >= TOLD * sizes.sum() and len(run) <= EVERYWHERE * len(sizes):
-        gap, effect = numbers.gap(here, there, of, other, run), float(sizes[list(run)].sum() / len(sizes))
+        gap, effect = numbers.gap(here, there, run), float(sizes[list(run)].sum() / len(sizes))
         return _Contrast(name, view, of, other, gap, run, effect)
     first, second = (numbers.number(name, corpus, view, side) for side in (of, other))
     gap = numbers.difference(name, corpus, view, of, other)
@@ -281,8 +281,8 @@ def _profiles(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> tupl
 
 def _where(profile: Curve, inside: Sequence[int], step: bool) -> str:
     """Name some points of a profile: layers or blocks of a model, or depths of several."""
-    if profile.layers:
-        layers = [profile.layers[index] for index in inside]
+    if profile.labels:
+        layers = [profile.labels[index] for index in inside]
         return f"{'at' if layers == [0] and not step else 'in'} {places(layers, step)}"
     first, last = (f"{profile.x[index]:.2g}" for index in (inside[0], inside[-1]))
     return f"at depth {first}" if first == last else f"at depths {first} to {last}"
@@ -357,19 +357,19 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
     if first.run:
         here, there = _profiles(numbers, corpus, bare)
         before = _profiles(numbers, corpus, first)
-        if here.layers != before[0].layers or len(here.x) != len(before[0].x):
+        if here.labels != before[0].labels or len(here.x) != len(before[0].x):
             return None
         inside = list(first.run)
-        gaps = [numbers.gap(here, there, *pair, [index]) for index in inside]
+        gaps = [numbers.gap(here, there, [index]) for index in inside]
         value = float(np.mean([gap.value for gap in gaps]))
         sure = all(gap.differs(tests) for gap in gaps)
         changed = any(
-            all(numbers.gap(earlier, left, side, side, [index]).differs(tests) for index in inside)
-            for earlier, left, side in zip(before, (here, there), pair, strict=True)
+            all(numbers.gap(earlier, left, [index]).differs(tests) for index in inside)
+            for earlier, left in zip(before, (here, there), strict=True)
         )
         a, b = here.values[inside], there.values[inside]
         widths = _width(here, inside), _width(there, inside)
-        where = f"the same {'layers' if here.layers else 'depths'} have"
+        where = f"the same {'layers' if here.labels else 'depths'} have"
     else:
         means = [numbers.number(first.name, corpus, bare.view, side) for side in pair]
         gap = numbers.difference(first.name, corpus, bare.view, *pair)
@@ -404,7 +404,7 @@ def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
     tests = tests_of(numbers)
     for name, statistic in numbers.known.items():
         profile = numbers.curve(name, corpus, numbers.views[-1], side)
-        if profile is None or len(profile.x) < 2 or not profile.layers:
+        if profile is None or len(profile.x) < 2 or not profile.labels:
             continue
         top, bottom = int(profile.values.argmax()), int(profile.values.argmin())
         gap = Number(profile.numbers.weighted(np.eye(len(profile.x))[[top]] - np.eye(len(profile.x))[[bottom]]))
@@ -415,7 +415,7 @@ def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
         title, step = numbers.known[name].title, numbers.known[name].per == "step"
         high, low = (
             f"{_written([profile.values[index]], _width(profile, [index]), title)} at "
-            f"{end(profile.layers[index], profile.blocks, step)}"
+            f"{end(profile.labels[index], profile.blocks, step)}"
             for index in (top, bottom)
         )
         ends = {0, len(profile.x) - 1}

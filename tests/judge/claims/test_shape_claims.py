@@ -121,7 +121,6 @@ def test_one_model_without_intervals_decides_nothing_and_says_what_would(world):
     assert "at least three independent models, or a statistic with an interval" in verdict.detail["reason"]
 
 
-
 def test_several_models_without_intervals_are_judged_by_the_models(world):
     for i, model in enumerate("abc"):
         world.put(model, "anisotropy.top_variance_share", (1 + 0.1 * i) * BELL, None)
