@@ -25,9 +25,10 @@ from scipy.signal import lfilter
 
 from reporter.geometry.statistics import by_chance, correlation, effective_points, fisher
 from reporter.judge.claims.relation import _finding, _fisher, _moved, _Related, _squared_error
-from reporter.judge.claims.value import Bounded, between
+from reporter.judge.claims.value import Bounded, between, with_unseen
 from reporter.judge.contrasts import Group, difference, paired
 from reporter.judge.estimates import Estimates
+from reporter.judge.numbers import declared
 from reporter.judge.outcomes import inequalities
 from reporter.judge.points import Points
 from reporter.judge.profiles import Profile
@@ -213,6 +214,31 @@ def few_texts(form, texts, repetitions, spread=0.5):
     return float((holds <= 0.025).mean()), float((fails <= 0.025).mean())
 
 
+def rare_tokens(texts, repetitions, mean=0.1, length=30, rate=1 / 400, times=200):
+    """Return how often a limit on a mean divergence, at the truth, is supported and refuted where few tokens decide.
+
+    Args:
+        texts: how many.
+        repetitions: how often.
+        mean: divergence of ordinary tokens, in nats.
+        length: mean number of tokens of a text.
+        rate: of the tokens that are giants.
+        times: how many times the divergence of others theirs is.
+    """
+    rng, found, statistic = np.random.default_rng(texts), [], declared()["divergence.kl"][1]
+    truth = Bounded.exactly(mean * (1 + (times - 1) * rate))
+    for _ in range(repetitions):
+        lengths = rng.integers(length // 2, length * 3 // 2, texts)
+        which = np.repeat(np.arange(texts), lengths)
+        each = mean * rng.exponential(1.0, len(which)) * np.where(rng.random(len(which)) < rate, times, 1.0)
+        value = each.mean()
+        parts = np.bincount(which, each - value) / len(which) * (texts / (texts - 1)) ** 0.5
+        number = Bounded(Estimates.of_parts(np.array([value]), parts[None], texts))
+        found.append(between(with_unseen(number, statistic.rarest, len(which), "kl"), None, truth))
+    holds, fails = np.array(found).T
+    return float((holds <= 0.025).mean()), float((fails <= 0.025).mean())
+
+
 def covered(texts, repetitions, spread, of="value"):
     """Return how often the interval of a number, or of a difference on the same texts, covers the truth."""
     value, parts = of_texts(texts, repetitions, 1, 1, spread)
@@ -319,6 +345,8 @@ if __name__ == "__main__":
     for form in FORMS:
         wrong = (few_texts(form, texts, repetitions, spread) for spread in SPREADS for texts in COUNTS)
         print(f"| {form} | {' | '.join(f'{100 * a:.1f}, {100 * b:.1f}' for a, b in wrong)} |", flush=True)
+    giants = {texts: rare_tokens(texts, 2 * repetitions) for texts in (*COUNTS, 400)}
+    print("\nrare giant tokens:", ", ".join(f"{n} texts {100 * a:.1f}, {100 * b:.1f}" for n, (a, b) in giants.items()))
     for of in ("value", "difference"):
         rates = (covered(texts, 10 * repetitions, spread, of) for spread in SPREADS for texts in COUNTS)
         print(f"| coverage, {of} | {' | '.join(f'{100 * rate:.1f}' for rate in rates)} |", flush=True)

@@ -271,7 +271,7 @@ _UNSEEN = 3.0
 """Tokens of a kind that n tokens lack are at most this share over n, with 95 % confidence (the rule of three)."""
 
 
-def _with_unseen(number: Bounded, rarest: float, tokens: int, name: str) -> Bounded:
+def with_unseen(number: Bounded, rarest: float, tokens: int, name: str) -> Bounded:
     """Return a mean over tokens whose upper end allows for tokens of a kind that the texts lack."""
     if not number.known:
         return number
@@ -379,7 +379,7 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     number = Bounded(estimates, notes, corpus=corpus)
     statistic = numbers.statistic(source.metric)
     if statistic is not None and statistic.rarest is not None:
-        number = _with_unseen(number, statistic.rarest, row.n, source.metric)
+        number = with_unseen(number, statistic.rarest, row.n, source.metric)
     has_interval = statistic is not None and statistic.interval and not source.metric.endswith("_floor")
     if has_interval and not number.known and not row.by_definition:
         return replace(number, unsure=f"{where} has no interval over these texts")

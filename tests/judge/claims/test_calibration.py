@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from oracles import claim_calibration as oracle
-from oracles.claim_calibration import FORMS, HILLS, LEVELS, RELATED, TRUE, rates, worst
+from oracles.claim_calibration import FORMS, HILLS, LEVELS, RELATED, TRUE, rare_tokens, rates, worst
 
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
@@ -135,3 +135,9 @@ def test_several_claims_are_corrected_by_holm_and_a_single_one_is_its_95_percent
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])  # a textbook's
     assert holm([0.02, 0.02, 0.7]) == pytest.approx([0.06, 0.06, 0.7]) and holm([0.6, 0.7]) == [1, 1] and holm([]) == []
     assert [corrected([sides]) for sides in ((0.02, 0.98), (0.98, 0.02), (0.3, 0.7))] == [[0.04], [0.04], [0.6]]
+
+
+@pytest.mark.parametrize("texts", [12, 50])
+def test_a_limit_on_a_mean_that_rare_giant_tokens_decide_is_not_supported_by_texts_without_them(texts):
+    supported, refuted = rare_tokens(texts, 400)
+    assert supported <= PERCENT and refuted <= PERCENT
