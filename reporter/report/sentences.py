@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_WORDS = 25
 """The longest sentence."""
+MOST_TOPICS = 3
+"""The most kinds of difference that the sentences are about."""
 LARGE = 0.8
 """A sentence is about the layers with at least this share of the largest standardised difference."""
 TOLD = 0.4
@@ -132,37 +134,61 @@ def tests_of(numbers: MainStatistics) -> int:
 
 
 def _compared(numbers: MainStatistics, corpus: str, sides: tuple[Side, Side]) -> Iterator[Sentence]:
-    """Say where two sides differ most, whether sinks explain it, and another kind of difference."""
-    tests = tests_of(numbers)
-    found = [
-        contrast
+    """Say how two sides differ in what the study asks for first, whether sinks explain it, and where else they do."""
+    tests, view = tests_of(numbers), numbers.views[0]
+    contrasts = {
+        (name, of_view): contrast
         for name in numbers.known
         if numbers.comparable(name)
-        for view in numbers.views
-        if (contrast := _contrast(numbers, name, corpus, view, sides, tests)) is not None
-    ]
-    found = [contrast for contrast in found if contrast.effect >= MATERIAL]
-    found.sort(key=lambda contrast: -contrast.effect)
-    shown = [contrast for contrast in found if contrast.view == numbers.views[0]]
-    if not found:
-        if not numbers.judged:  # else the answer above has the verdict, and what differs
-            yield _nothing(numbers, f"{_the(sides[0])} and {_the(sides[1])}")
-        return
-    first = (shown or found)[0]
-    yield _contrast_sentence(numbers, corpus, first)
-    count, used = 1, {topic(first.name)}
-    if first.view == numbers.views[0] and numbers.views == PAIR:
-        sinks = _sinks_sentence(numbers, corpus, first, tests)
-        if sinks is not None:
+        for of_view in numbers.views
+        if (contrast := _contrast(numbers, name, corpus, of_view, sides, tests)) is not None
+    }
+    large = sorted(
+        (contrast for contrast in contrasts.values() if contrast.effect >= MATERIAL),
+        key=lambda contrast: (contrast.view != view, -contrast.effect),
+    )
+    sinks: Sentence | None = None
+    used = set[str]()
+    effects_of = {name: contrast.effect for (name, of_view), contrast in contrasts.items() if of_view == view}
+    asked = [max(names, key=lambda name: effects_of.get(name, -1.0)) for names in numbers.asked]
+    if numbers.judged:  # the answer above has the verdict, and what differs
+        asked = []
+    elif not large and not effects_of.keys() & set(asked):
+        yield _nothing(numbers, f"{_the(sides[0])} and {_the(sides[1])}")
+    for name in asked:
+        used.add(topic(name))
+        if (name, view) not in contrasts:
+            yield from _alike(numbers, name, corpus, view, sides)
+            continue
+        yield _contrast_sentence(numbers, corpus, contrasts[name, view])
+        if sinks is None and (sinks := _sinks_sentence(numbers, corpus, contrasts[name, view], tests)) is not None:
             yield sinks
-            count += 1
     # without sinks only if they matter: the table beside the sentences is of the first token set
-    view = numbers.views[-1 if count > 1 else 0]
-    for contrast in [c for c in found if c.view == view]:
-        if count < 3 and topic(contrast.name) not in used:
-            used.add(topic(contrast.name))
-            count += 1
-            yield _contrast_sentence(numbers, corpus, contrast)
+    for contrast in large:
+        if len(used) >= MOST_TOPICS or topic(contrast.name) in used:
+            continue
+        if contrast.view != (numbers.views[-1] if sinks else view) and (used or contrast.view == numbers.views[-1]):
+            continue
+        used.add(topic(contrast.name))
+        yield _contrast_sentence(numbers, corpus, contrast)
+        if sinks is None and contrast.view == view:
+            sinks = _sinks_sentence(numbers, corpus, contrast, tests)
+            if sinks is not None:
+                yield sinks
+
+
+def _alike(numbers: MainStatistics, name: str, corpus: str, view: str, sides: tuple[Side, Side]) -> Iterator[Sentence]:
+    """Yield that a statistic which the study asks for does not differ; nothing where that was not tested."""
+    statistic, gap = numbers.known[name], numbers.difference(name, corpus, view, *sides)
+    if isnan(gap.low):
+        return
+    means = [numbers.number(name, corpus, view, side) for side in sides]
+    a, b = (_written([number.value], max(map(_gap_of, means)), statistic.title) for number in means)
+    text = (
+        f"{capital(statistic.title)} does not differ significantly: {a} in {_the(sides[0])}, {b} in {_the(sides[1])}, "
+        f"on average over {_over(statistic)}."
+    )
+    yield Sentence(text, _strength(numbers, statistic, corpus, gap, view), name, (view,))
 
 
 def _nothing(numbers: MainStatistics, whom: str) -> Sentence:
@@ -345,6 +371,8 @@ def scope_of(numbers: MainStatistics) -> str:
 
 def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, tests: int) -> Sentence | None:
     """Say whether a difference remains without sinks; None where there are none, or that is not known."""
+    if numbers.views != PAIR:
+        return None
     pair = first.of, first.other
     with_sinks = {
         side.name: count

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 6
 """More models of one role are shown as their mean."""
+FIRST, MOST_ASKED = ("anisotropy", "intrinsic_dimension"), 2
+"""Metrics that are said first of a study that measures them, and how many are said whether they differ or not."""
 PAIR = ("words", "no-sinks")
 """The views that stand beside each other where a study has both; otherwise its first two."""
 PROFILES = f"""
@@ -165,7 +167,8 @@ class MainStatistics:
         for row in contents.cells:  # of the models, the one that reads the fewest different texts decides
             if row["corpus"] in self.units and row.get("distinct_texts") is not None:
                 self.units[row["corpus"]] = min(self.units[row["corpus"]], int(row["distinct_texts"]))
-        self.fixed = spec_of(contents.study.get("spec")).get("texts") == "fixed"
+        spec = spec_of(contents.study.get("spec"))
+        self.fixed, self.metrics = spec.get("texts") == "fixed", _metrics(spec.get("metrics"))
         self.styles = list(scene.styles.own)
         # A cell of a comparison, such as `wiki | tweets`, counts the sinks of its sides again.
         searched = [row for row in contents.cells if row.get("sinks") is not None and row["corpus"] in self.texts]
@@ -219,6 +222,16 @@ class MainStatistics:
     def both(self) -> bool:
         """Whether there are encoders and decoders."""
         return ENCODER in self.roles and DECODER in self.roles
+
+    @cached_property
+    def asked(self) -> list[list[str]]:
+        """The main statistics of the two metrics that the study names first; anisotropy and dimension before others."""
+        by_metric: dict[str, list[str]] = {}
+        for name in self.known:
+            if self.comparable(name):
+                by_metric.setdefault(name.partition(".")[0], []).append(name)
+        order = [*(name for name in FIRST if name in self.metrics or not self.metrics), *self.metrics]
+        return [by_metric[metric] for metric in dict.fromkeys(order) if metric in by_metric][:MOST_ASKED]
 
     def role_side(self, role: str) -> Side:
         """Return the models of a role as one side."""
@@ -348,3 +361,9 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _layer(layer: float | None) -> dict[str, Any]:
     return {"layer": None if layer is None else int(layer)}
+
+
+def _metrics(value: Any) -> list[str]:
+    """Return the metrics that a study names, in its order; none where it names all."""
+    names = [str(next(iter(part), "")) if isinstance(part, dict) else str(part) for part in value or ()]
+    return [] if not isinstance(value, list | tuple) or "all" in names else names

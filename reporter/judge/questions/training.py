@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.numbers import short
+from reporter.core.places import capital
 from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import freedom, quantile, text_error
@@ -118,9 +119,11 @@ def _box(rows: Sequence[Record]) -> Box:
         by_number.setdefault(f"{row['metric']}.{row['statistic']}", {})[row["kind"]] = row
     changed = {name: kinds for name, kinds in by_number.items() if len(kinds) > 1}
     titles = {name: statistics[name].title if name in statistics else name for name in by_number}
+    first = next((name for name in statistics if name in changed), None)
+    lead = "" if first is None else _lead(titles[first], changed[first])
     return Box(
         about=f"{rows[0]['model']} on {rows[0]['corpus']}",
-        says=_says(changed, titles, len(by_number)),
+        says=lead + _says(changed, titles, len(by_number)),
         **table(
             [kinds | {"title": titles[name]} for name, kinds in changed.items()],
             BoxColumn("number", lambda kinds: kinds["title"]),
@@ -132,6 +135,17 @@ def _box(rows: Sequence[Record]) -> Box:
         ),
         notes=(_MEANS.format(rows[0]["checkpoints"]), *([_RANGES] if changed else [])),
     )
+
+
+def _lead(title: str, kinds: Mapping[str, Record]) -> str:
+    """Return how the first statistic that changes does so, as a first sentence."""
+    rest, half = kinds["rest"], kinds.get("half-way")
+    first, last = rest["first"], rest["last"]
+    ends = f"from {short(first, 2)} to {short(last, 2)}"
+    if half is None:
+        return f"{capital(title)} goes {ends}, on average over layers, with a turn {_steps(kinds['turn'])}. "
+    verb = "rises" if last > first else "falls"
+    return f"{capital(title)} {verb} {ends}, on average over layers, half of it {_steps(half)}. "
 
 
 def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str], tested: int) -> str:

@@ -154,6 +154,10 @@ CASES = {
         ("the mean cosine of two tokens first (half of its change between steps 10 and 1,000),",
          {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "All 2 main statistics change significantly, averaged over "
          "layers: the mean cosine of two tokens (half", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
+        ("Mean cosine of two tokens rises from 0.1 to 0.8, on average over layers, half of it between steps 10 and "
+         "1,000.",
+         {"mean_cosine": COSINE}, "Mean cosine of two tokens goes from 0.1 to 0.8, on average over layers, with a turn "
+         "between steps 10 and 1,000.", {"mean_cosine": {"turn": (10, 100, 1000)}}),
         ("Not monotonic: mean cosine of two tokens.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "",
          {"mean_cosine": COSINE}),
         ("averaged over layers.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "averaged over layers: the",
