@@ -710,17 +710,28 @@ def answer(
     study: Study,
     out: Out = Path("results"),
     only: Annotated[Names, option("Answer only these questions; may be repeated.", "NAME,…")] = None,
+    brief: Annotated[bool, flag("--brief", "Print ten lines, for a pull request or a job summary.")] = False,
+    json: Annotated[bool, flag("--json", "Print JSON. `reporter docs` has its fields.")] = False,
 ) -> None:
     """Print verdicts, findings and answers of a study.
 
     Prints Markdown: the verdicts on claims, the findings, then answers, such
-    as which tokens are sinks. The report shows the same texts. If the study
-    lacks data for an answer, one line says what to add.
+    as which tokens are sinks. The report shows the same texts. The last line
+    names the questions that the study does not answer.
     """
     from reporter.judge.questions.question import markdown
     from reporter.runs.whole import ask
 
-    typer.echo(markdown(ask(_id_of(study), out, _names(only))))
+    if brief and json:
+        raise UsageError("--brief and --json cannot be combined; choose one")
+    answers = ask(_id_of(study), out, _names(only))
+    if brief or json:
+        from reporter.app import short_forms
+
+        form = short_forms.as_form(_id_of(study), out, answers)
+        typer.echo(form.model_dump_json(indent=1) if json else short_forms.brief(form))
+        return
+    typer.echo(markdown(answers, bool(only)))
 
 
 @app.command()

@@ -558,13 +558,6 @@ _WEAK = (
 
 
 def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
-    if take["site"] == "final":
-        yield "The last hidden state is after the model's final norm or projection (measured)."
-    elif take["site"] == "block":
-        if take["normed"]:
-            yield "Each block of this model ends in a norm, so these states are normed (measured)."
-        else:
-            yield "These states are the output of the block, without a norm (measured)."
     labels, units = take["kind"] == "labels", _USE[take["kind"]][2]
     if labels:
         yield "A probe shows that states contain a label, not that the model uses it."
@@ -575,6 +568,13 @@ def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
             "The halves of a text share its topic and its words, so that a search for them needs no labels (the "
             "inverse cloze task, Lee, Chang & Toutanova 2019). For a task of your own, labels or pairs say more."
         )
+    if take["site"] == "final":
+        yield "The last hidden state is after the model's final norm or projection (measured)."
+    elif take["site"] == "block":
+        if take["normed"]:
+            yield "Each block of this model ends in a norm, so these states are normed (measured)."
+        else:
+            yield "These states are the output of the block, without a norm (measured)."
     yield "Another task may have another best layer."
     yield (
         f"Intervals compare layers and poolings on the same {'held-out ' * labels}{units}. They are valid for any "

@@ -102,8 +102,8 @@ def claims(rows=(CLAIM,), by_model=(), findings=()):
     return markdown(stated(lambda sql: next(own for words, own in tables.items() if words in sql), only))
 
 
-def unanswered(lacks=(), **tables):
-    return markdown([Answer(DEPTH, tables, lacks)])
+def unanswered(lacks=(), asked=True, **tables):
+    return markdown([Answer(DEPTH, tables, lacks)], asked)
 
 
 COSINE, VARIANCE = {"half-way": (10, 100, 1000)}, {"half-way": (1000, 2000, 4000)}
@@ -203,8 +203,8 @@ CASES = {
     ],
     "unanswered": [
         ("Nothing found in the numbers of this study.", {}, "no lens", {"lacks": ("no lens",)}),
-        ("## Not answered by this study", {"lacks": ("no lens",)}, "Not answered here: no lens",
-         {"depth_answers": [EXIT]}),
+        ("Not answered by this study: depth. `reporter answer STUDY --only NAME` says what to add.", {"asked": False},
+         "**How deep does the model work?** no lens", {"asked": True, "lacks": ("no lens",)}),
         ("Not answered here: ", {"lacks": ("no lens",), "depth_answers": [EXIT]}, "", {"lacks": ()}),
     ],
     "lacking": [

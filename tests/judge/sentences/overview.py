@@ -141,8 +141,8 @@ CASES = {
         # two sides: a difference within the interval, below the minimum effect, or of one of several models
         ("In dec, states are more alike in direction than in enc (mean", APART, "corrected for all comparisons",
          {"half": 0.5}),
-        ("on average over layers).", APART, "Mean cosine of two tokens does not differ significantly: 0.5 in enc, 0.5 in "
-         "dec, on average over layers.", {"by": {}}),
+        ("on average over layers).", APART, "Mean cosine of two tokens does not differ significantly: "
+         "0.50 in enc, 0.50 in dec, on average over layers.", {"by": {}}),
         ("In the 3 decoders, states are", MANY, "No main statistic differs significantly",
          {"by": MANY["by"] | {"d": 0.0}}),
         ("In dec, states are", PAIR | {"encoders": ("enc", "e2"), "by": {"enc": 0.3, "e2": 0.3, "dec": 0.8}},
