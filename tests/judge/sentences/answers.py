@@ -158,6 +158,8 @@ CASES = {
          "1,000.",
          {"mean_cosine": COSINE}, "Mean cosine of two tokens goes from 0.1 to 0.8, on average over layers, with a turn "
          "between steps 10 and 1,000.", {"mean_cosine": {"turn": (10, 100, 1000)}}),
+        (("rises from 0.1 to 0.8", "half of it between steps 10 and 1,000"), {"mean_cosine": COSINE}, "",
+         {"mean_cosine": None}),
         ("Not monotonic: mean cosine of two tokens.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "",
          {"mean_cosine": COSINE}),
         ("averaged over layers.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "averaged over layers: the",
