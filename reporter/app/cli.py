@@ -220,6 +220,7 @@ def look(
     out: Out = Path("results"),
     card: Annotated[Path | None, option("Also write the layer cards as Markdown, for a model page.", "FILE.md")] = None,
     open: Annotated[bool, flag("--open", "Open the report in a browser.")] = False,
+    json: Annotated[bool, flag("--json", "Print JSON instead of the cards. `reporter docs` has its fields.")] = False,
     offline: Offline = False,
 ) -> None:
     """Look at one or more models without writing a study.
@@ -250,11 +251,16 @@ def look(
     from reporter.app.look.card import as_markdown, as_text, cards
 
     made, page = cards(out / "results.duckdb", file.study.study, seconds), out / file.study.study / "index.html"
-    typer.echo(f"\n{as_text(made, min(shutil.get_terminal_size().columns, 100))}\n")
-    typer.echo(f"report  {page}\nstudy   {file.path}")
+    if json:
+        from reporter.app.short_forms import look_form
+
+        typer.echo(look_form(made, file, out).model_dump_json(indent=1))
+    else:
+        typer.echo(f"\n{as_text(made, min(shutil.get_terminal_size().columns, 100))}\n")
+        typer.echo(f"report  {page}\nstudy   {file.path}")
     if card is not None:
         replace_file(card, with_checksum(as_markdown(made), "<!-- {} -->").encode(), is_untouched)
-        typer.echo(f"card    {card}")
+        typer.echo(f"card    {card}", err=json)
     if open:
         _open(page)
     raise typer.Exit(outcome.exit_code)

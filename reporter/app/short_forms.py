@@ -9,12 +9,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from reporter.app.look.card import Card
 from reporter.core.places import listed
 from reporter.judge.questions.lead import COMPARISON
 from reporter.judge.questions.question import Answer, Box
 from reporter.report.contents import Contents
 from reporter.report.export import read_study
 from reporter.report.tables import few_texts, unlearned
+from reporter.runs.whole import ask
+from reporter.study.study import StudyFile
 
 MOST_LINES = 10
 MOST_BOXES = 2
@@ -117,6 +120,17 @@ def as_form(study: str, out: Path, answers: Sequence[Answer]) -> StudyForm:
 def _box_form(box: Box) -> BoxForm:
     columns, rows = [name for name, _ in box.columns], [list(row) for row in box.rows]
     return BoxForm(about=box.about, says=box.says, code=box.code, columns=columns, rows=rows, notes=list(box.notes))
+
+
+def look_form(cards: Sequence[Card], file: StudyFile, out: Path) -> LookForm:
+    """Return the cards of a study of ``reporter look`` as data, with its answers."""
+    study = file.study.study
+    return LookForm(
+        cards=[CardForm(model=card.model, lines=dict(card.lines)) for card in cards],
+        report=str(out / study / "index.html"),
+        file=str(file.path),
+        study=as_form(study, out, ask(study, out)),
+    )
 
 
 def brief(form: StudyForm) -> str:

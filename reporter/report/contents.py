@@ -46,7 +46,7 @@ QUESTIONS = {
     "other": ("Other", "Numbers that belong to none of these questions."),
 }
 """The questions on *Layers*, each with its title."""
-ANSWERED_ON = {"changed": "index", "sinks": "tokens", "training": "training", "concepts": "texts"}
+ANSWERED_ON = {"changed": "index", "sinks": "tokens", "journeys": "tokens", "training": "training", "concepts": "texts"}
 """The page on which each answer stands that does not open the report; others stand on *Layers*."""
 
 

@@ -13,7 +13,7 @@ from reporter.core.table import CORPUS, METRIC, VIEW, Comparable, OfModel, OfStu
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
-SCHEMA_VERSION = 24
+SCHEMA_VERSION = 25
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]

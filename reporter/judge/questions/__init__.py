@@ -28,6 +28,7 @@ from reporter.judge.questions.depth import DEPTH
 from reporter.judge.questions.extremes import ask_chance, ask_extremes, ask_references
 from reporter.judge.questions.layer import LAYER
 from reporter.judge.questions.models import ask_corpora, ask_models, ask_roles
+from reporter.judge.questions.paths import PATHS
 from reporter.judge.questions.probes import PROBED
 from reporter.judge.questions.question import Answer, Box, BoxColumn, Question, Read, Record, numeric, table
 from reporter.judge.questions.sinks import SINKS, ask_sinks
@@ -152,7 +153,7 @@ def _row(subjects: Subjects, rank: int, kind: str, result: Observation, looked_a
     ).record({"metric": metric}, 0)
 
 
-QUESTIONS = (LAYER, CONCEPTS, CHANGED, PROBED, BLOCKS, DEPTH, ALIKE, TRAINING, SINKS)
+QUESTIONS = (LAYER, CONCEPTS, CHANGED, PROBED, BLOCKS, DEPTH, ALIKE, TRAINING, PATHS, SINKS)
 """Every question that stored numbers answer, in the order of the report."""
 
 _QUERIES = {

@@ -13,7 +13,7 @@ from reporter.judge.questions.question import Record
 
 COMPARISON = "models"
 """The comparison of the models of a study, which has no table of its own."""
-ORDER = ("changed", "layer", "blocks", COMPARISON, "training", "concepts")
+ORDER = ("changed", "layer", "blocks", COMPARISON, "training", "concepts", "journeys")
 _PICTURES = {
     "changed": "change.distance",
     "blocks": "skip.change",

@@ -6,12 +6,13 @@ from reporter.judge.questions import stated
 from reporter.judge.questions.alike import ALIKE
 from reporter.judge.questions.concepts import CONCEPTS
 from reporter.judge.questions.depth import DEPTH
+from reporter.judge.questions.paths import PATHS
 from reporter.judge.questions.probes import PROBED
 from reporter.judge.questions.question import Answer, answered, markdown
 from reporter.judge.questions.sinks import SINKS
 from reporter.judge.questions.training import TRAINING
 
-NAMES = ("__init__", "alike", "concepts", "depth", "probes", "question", "sinks", "training")
+NAMES = ("__init__", "alike", "concepts", "depth", "paths", "probes", "question", "sinks", "training")
 FILES = tuple(f"judge/questions/{name}.py" for name in NAMES)
 OF = {"model": "dec", "checkpoint": "final", "corpus": "wiki", "view": "words"}
 
@@ -48,6 +49,13 @@ def sinks(rows=1, token="the", types=1, dimension=7, ratio=20.0):
     first = {"token": token, "types": types, "dimension": dimension, "texts": 23, "measured": 40, "count": 46}
     first |= {"position_first": 0, "position_last": 0, "layer_first": 2, "layer_last": 9, "norm_ratio": ratio}
     return shown(SINKS, sink_answers=[OF | first | {"number": number} for number in range(1, rows + 1)])
+
+
+def paths(tokens=1, rank=0, near="bank banks"):
+    """Return the answer about the tokens of a trajectory, the first of which leaves its vector."""
+    of = OF | {"journey": "mine", "text": 0, "token": "bank", "layers": 6, "nearest": near}
+    rows = [of | {"position": i, "rank": 0 if i else rank, "left": None if i or not rank else 4} for i in range(tokens)]
+    return shown(PATHS, journey_answers=rows)
 
 
 def training(**numbers):
@@ -144,6 +152,13 @@ CASES = {
         (("Near the limit of the rule: no norm exceeds 3.9 medians.", "another limit counts more or fewer"),
          {"ratio": 3.9}, "", {"ratio": 4.1}),
     ],
+    "paths": [
+        (("All 1 tokens stay nearest to their own vocabulary vector up to layer 6.", "These are single tokens, not a"),
+         {}, "", {"tokens": 0}),
+        ("All 2 tokens", {"tokens": 2}, "At layer 6, 1 token of 2 are nearest to their own vocabulary vector. `bank` is "
+         "farthest from it: 1,200 other entries are nearer, first of all `bank` and `banks`.", {"rank": 1200}),
+        ("The table journey_answers has 3 more.", {"tokens": 15}, "", {"tokens": 12}),
+    ],
     "training": [
         (("None of 1 main statistics changes significantly,", "Numbers are means over layers at 6 checkpoints."),
          {"mean_cosine": None}, "", {"mean_cosine": ""}),
@@ -211,6 +226,7 @@ CASES = {
     ],
     "lacking": [
         ("no two models were compared: add `layer_pairs`", {"question": ALIKE}, "", {"question": DEPTH}),
+        ("no token was followed: add `journeys: {mine: {texts:", {"question": PATHS}, "", {"question": DEPTH}),
         ("no layer was read: add `metrics: [lens, contributions]`", {"question": DEPTH}, "The most likely token",
          {"read": {"FROM layer_metrics": [EXIT]}}),
         ("no pairs of texts that differ in one", {"question": CONCEPTS}, "",
