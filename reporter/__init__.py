@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from reporter.judge.claims import claim_kind as claim_kind
     from reporter.judge.kinship import Kinship as Kinship
     from reporter.judge.numbers import Numbers as Numbers
-    from reporter.judge.points import Outcome as Outcome
-    from reporter.judge.points import Range as Range
+    from reporter.judge.outcomes import Outcome as Outcome
+    from reporter.judge.outcomes import Range as Range
     from reporter.judge.profiles import Profiles as Profiles
     from reporter.metrics._items import encode as encode
     from reporter.metrics._items import pooled as pooled

@@ -220,6 +220,7 @@ def look(
     out: Out = Path("results"),
     card: Annotated[Path | None, option("Also write the layer cards as Markdown, for a model page.", "FILE.md")] = None,
     open: Annotated[bool, flag("--open", "Open the report in a browser.")] = False,
+    json: Annotated[bool, flag("--json", "Print JSON instead of the cards. `reporter docs` has its fields.")] = False,
     offline: Offline = False,
 ) -> None:
     """Look at one or more models without writing a study.
@@ -250,11 +251,16 @@ def look(
     from reporter.app.look.card import as_markdown, as_text, cards
 
     made, page = cards(out / "results.duckdb", file.study.study, seconds), out / file.study.study / "index.html"
-    typer.echo(f"\n{as_text(made, min(shutil.get_terminal_size().columns, 100))}\n")
-    typer.echo(f"report  {page}\nstudy   {file.path}")
+    if json:
+        from reporter.app.short_forms import look_form
+
+        typer.echo(look_form(made, file, out).model_dump_json(indent=1))
+    else:
+        typer.echo(f"\n{as_text(made, min(shutil.get_terminal_size().columns, 100))}\n")
+        typer.echo(f"report  {page}\nstudy   {file.path}")
     if card is not None:
         replace_file(card, with_checksum(as_markdown(made), "<!-- {} -->").encode(), is_untouched)
-        typer.echo(f"card    {card}")
+        typer.echo(f"card    {card}", err=json)
     if open:
         _open(page)
     raise typer.Exit(outcome.exit_code)
@@ -710,17 +716,28 @@ def answer(
     study: Study,
     out: Out = Path("results"),
     only: Annotated[Names, option("Answer only these questions; may be repeated.", "NAME,…")] = None,
+    brief: Annotated[bool, flag("--brief", "Print ten lines, for a pull request or a job summary.")] = False,
+    json: Annotated[bool, flag("--json", "Print JSON. `reporter docs` has its fields.")] = False,
 ) -> None:
     """Print verdicts, findings and answers of a study.
 
     Prints Markdown: the verdicts on claims, the findings, then answers, such
-    as which tokens are sinks. The report shows the same texts. If the study
-    lacks data for an answer, one line says what to add.
+    as which tokens are sinks. The report shows the same texts. The last line
+    names the questions that the study does not answer.
     """
     from reporter.judge.questions.question import markdown
     from reporter.runs.whole import ask
 
-    typer.echo(markdown(ask(_id_of(study), out, _names(only))))
+    if brief and json:
+        raise UsageError("--brief and --json cannot be combined; choose one")
+    answers = ask(_id_of(study), out, _names(only))
+    if brief or json:
+        from reporter.app import short_forms
+
+        form = short_forms.as_form(_id_of(study), out, answers)
+        typer.echo(form.model_dump_json(indent=1) if json else short_forms.brief(form))
+        return
+    typer.echo(markdown(answers, bool(only)))
 
 
 @app.command()

@@ -372,7 +372,7 @@ def widened_for_skew(texts: float) -> float:
     return float(1.0 + SKEW / max(texts, 1) ** 0.5)
 
 
-def freedom(texts: int | None) -> float:
+def freedom(texts: float | None) -> float:
     """Return the degrees of freedom of an error over texts; infinitely many where it is not over texts."""
     return np.inf if texts is None else max(1.0, texts - 1.0)
 

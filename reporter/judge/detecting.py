@@ -24,9 +24,10 @@ from reporter.geometry.intervals import (
     widened_for_skew,
 )
 from reporter.judge.claims import detectable_ratio, level_of
+from reporter.judge.estimates import FEWEST_MODELS
 from reporter.judge.judging import find_claim, readings_of
 from reporter.judge.numbers import Numbers, main_statistics
-from reporter.judge.points import FEWEST_MODELS, LEVEL, Outcome
+from reporter.judge.outcomes import LEVEL, Outcome
 from reporter.store import Store
 from reporter.study import Study
 

@@ -17,8 +17,9 @@ from reporter.core.places import token_set
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
 from reporter.judge.claims import kind_of, power
+from reporter.judge.estimates import ROUNDING, clipped
 from reporter.judge.numbers import Incomparable, Missing, Numbers
-from reporter.judge.points import ROUNDING, Outcome, Shown, ShownProfile, clipped
+from reporter.judge.outcomes import Outcome, Shown, ShownProfile
 from reporter.metrics.base import Statistic
 from reporter.store import Store
 from reporter.store.schema import ModelVerdict, Verdict, Word

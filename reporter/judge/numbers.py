@@ -13,8 +13,8 @@ import numpy as np
 from reporter.core.json_text import stored_json
 from reporter.core.table import FREE
 from reporter.geometry.intervals import errors_within
+from reporter.judge.estimates import Array
 from reporter.judge.kinship import Origins
-from reporter.judge.points import Array
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Metric, Statistic, catalogue
 from reporter.store import Store
@@ -63,36 +63,6 @@ class Missing(Exception):
 
 class Incomparable(Missing):
     """Numbers are there, but cannot be compared as the study has them; the text says why and what to write."""
-
-
-@dataclass(frozen=True)
-class Bounded:
-    """One number with its interval.
-
-    Args:
-        value: the number.
-        low: lower end of its 95 % interval; None where it has none.
-        high: upper end.
-        notes: what a reader must know.
-        df: degrees of freedom of its error, of which the interval has 1.96.
-        unsure: why it has no interval, though its statistic has; it decides nothing then.
-        parts: the parts of texts in it, (G,); None where they are not known.
-        corpus: the texts that they are of.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    notes: tuple[str, ...] = ()
-    df: float = math.inf
-    unsure: str = ""
-    parts: Array | None = None
-    corpus: str = ""
-
-    @property
-    def known(self) -> bool:
-        """Whether it has an interval."""
-        return self.low is not None and self.high is not None
 
 
 @dataclass(frozen=True)

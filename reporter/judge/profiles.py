@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from reporter.core.places import ranges
-from reporter.geometry.intervals import freedom, text_error
-from reporter.judge.numbers import MetricRow, Missing, Numbers, at_layer
-from reporter.judge.points import ROUNDING, Array, Estimates, Points
+from reporter.judge.estimates import Array, Estimates, measured, stacked
+from reporter.judge.numbers import PATH, MetricRow, Missing, Numbers, at_layer
+from reporter.judge.points import Points
+from reporter.metrics.base import Statistic
 
-BATCHED = "_batch"
-"""A statistic over all tokens has no interval; the same over batches, where there is one, is called so and has."""
+PROFILE = ("model", "checkpoint", "corpus", "view", "metric", "statistic")
+"""Columns of ``layer_metrics`` that a profile has once."""
 
 Fixed = tuple[tuple[float, int, float], ...]
 """Points that have their value by definition, as (depth, layer, value)."""
@@ -38,48 +41,50 @@ class Profile:
         model: the model.
         corpus: the corpus.
         x: depths or training steps, shape (K,).
-        values: shape (K,).
-        errors: standard errors from texts or batches, shape (K,); None where they are not known.
-        notes: what a reader must know.
+        numbers: P = K, with errors over texts.
         labels: what the points are, for evidence: layers or steps.
+        notes: what a reader must know.
         fixed: where points were left out because their value is fixed by definition, as (x, layer, value).
-        parts: the parts of texts in them, shape (K, G); None where they are not known.
-        df: degrees of freedom of the errors.
     """
 
     model: str
     corpus: str
     x: Array
-    values: Array
-    errors: Array | None
-    notes: tuple[str, ...]
+    numbers: Estimates
     labels: tuple[int, ...]
+    notes: tuple[str, ...] = ()
     fixed: Fixed = ()
-    parts: Array | None = None
-    df: float = np.inf
+
+    @property
+    def values(self) -> Array:
+        """The values alone, shape (K,)."""
+        return self.numbers.value
+
+    @property
+    def known(self) -> bool:
+        """Whether the errors of all points are known."""
+        return self.numbers.known
 
     @property
     def mean(self) -> Estimates:
         """The mean over its points, P = 1; without parts its error is the mean of theirs, which overstates it."""
-        value = self.values.mean(keepdims=True)
-        if self.parts is not None:
-            return Estimates.of_parts(value, self.parts.mean(axis=0, keepdims=True), self.df)
-        error = np.array([np.inf]) if self.errors is None else self.errors.mean(keepdims=True)
-        return Estimates(value, error, self.df, None if self.errors is None else error)
+        return self.numbers.weighted(np.full((1, len(self.x)), 1 / len(self.x)))
 
-    @property
-    def points(self) -> Estimates:
-        """Its points, P = K."""
-        if self.parts is not None:
-            return Estimates.of_parts(self.values, self.parts, self.df)
-        errors = np.full(len(self.values), np.inf) if self.errors is None else self.errors
-        return Estimates(self.values, errors, self.df, self.errors)
+    def at(self, x: Array) -> Estimates:
+        """Return the numbers at other places, by linear interpolation."""
+        if np.array_equal(x, self.x):
+            return self.numbers
+        return self.numbers.weighted(np.array([np.interp(x, self.x, unit) for unit in np.eye(len(self.x))]).T)
 
-    def some(self, points: Sequence[int]) -> Profile:
+    def brought_to(self, x: Array) -> Self:
+        """Return it at other places, which have no labels."""
+        return self if np.array_equal(x, self.x) else replace(self, x=x, numbers=self.at(x), labels=())
+
+    def some(self, points: Sequence[int]) -> Self:
         """Return some of its points."""
-        errors, parts = (None if array is None else array[points] for array in (self.errors, self.parts))
-        labels = tuple(self.labels[point] for point in points)
-        return replace(self, x=self.x[points], values=self.values[points], errors=errors, parts=parts, labels=labels)
+        places = list(points)
+        labels = tuple(self.labels[place] for place in places) if self.labels else ()
+        return replace(self, x=self.x[places], numbers=self.numbers.some(places), labels=labels)
 
     def names(self, training: bool, step: bool) -> tuple[tuple[str, ...], str]:
         """Return what readers call its points, and what these are: training steps, layers or blocks.
@@ -91,6 +96,57 @@ class Profile:
         blocks = step and not training
         names = tuple(str(label + blocks) for label in self.labels)
         return names, "step" if training else "block" if blocks else "layer"
+
+
+AnyProfile = TypeVar("AnyProfile", bound=Profile)
+
+
+def stored_profiles(
+    rows: Iterable[dict[str, Any]],
+    parts: Iterable[Mapping[str, Any]],
+    units: Mapping[str, int],
+    statistics: Mapping[str, Statistic],
+    fixed: bool,
+) -> Iterator[tuple[list[dict[str, Any]], Profile]]:
+    """Yield profiles with the rows of ``layer_metrics`` that they are of.
+
+    The embedding and the blocks are one profile; so is each further site, and so are numbers of the whole model.
+
+    Args:
+        rows: in the order of ``PROFILE``, without NULL; those that a definition fixes have ``fixed``.
+        parts: rows of ``text_parts``.
+        units: texts, or clusters, of each corpus.
+        statistics: by full name.
+        fixed: whether the texts are no sample of others.
+    """
+    of_layers = {
+        (*(row[name] for name in PROFILE), row["layer"]): row["scale"] * np.array(row["parts"], dtype=float)
+        for row in ([] if fixed else parts)
+    }
+
+    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return (*(row[name] for name in PROFILE), row["site"] in PATH and row["layer"] is not None)
+
+    for (*profile, on_path), grouped in groupby(rows, key=key):
+        every = list(grouped)
+        free = [row for row in every if not row.get("fixed")]
+        if not free:
+            continue
+        of_free = [of_layers.get((*profile, row["layer"])) for row in free] if on_path else [None]
+        known = [part for part in of_free if part is not None]
+        statistic = statistics.get(f"{profile[-2]}.{profile[-1]}")
+        numbers = measured(
+            np.array([row["value"] for row in free]),
+            [(row["ci_low"], row["ci_high"]) for row in free],
+            np.stack(known) if len(known) == len(free) else None,
+            units.get(free[0]["corpus"]),
+            (None, None) if statistic is None else statistic.bounds,
+            fixed,
+        )
+        x = np.array([row["depth"] or 0.0 for row in free])
+        layers = () if free[0]["layer"] is None else tuple(row["layer"] for row in free)
+        ends = tuple((row["depth"] or 0.0, row["layer"], row["value"]) for row in every if row.get("fixed"))
+        yield free, Profile(free[0]["model"], free[0]["corpus"], x, numbers, layers, fixed=ends)
 
 
 @dataclass(frozen=True)
@@ -159,17 +215,12 @@ class Profiles:
             raise Missing(f"{model} has {count}; at least 2 are needed")
         groups.sort(key=lambda group: group[0].step or 0)
         steps = [group[0].step or 0 for group in groups]
-        found = [self.one(group, model, corpus) for group in groups]
-        means = [profile.mean for profile in found]
-        notes = tuple(dict.fromkeys(note for profile in found for note in profile.notes))
+        of_steps = [self.one(group, model, corpus) for group in groups]
+        notes = tuple(dict.fromkeys(note for profile in of_steps for note in profile.notes))
         if unknown:
             notes += (f"checkpoint {', '.join(unknown)} is left out, because its training step is unknown",)
-        x = np.array(steps, dtype=float)
-        values, errors = (np.concatenate(arrays) for arrays in zip(*((m.value, m.error) for m in means), strict=True))
-        known = [mean.parts for mean in means if mean.parts is not None]
-        parts = np.concatenate(known) if len(known) == len(means) else None
-        complete = errors if np.isfinite(errors).all() else None
-        return Profile(model, corpus, x, values, complete, notes, tuple(steps), parts=parts, df=self.df(corpus))
+        means = stacked([profile.mean for profile in of_steps]).transposed
+        return Profile(model, corpus, np.array(steps, dtype=float), means, tuple(steps), notes)
 
     def last(self, model: str, corpus: str) -> Profile:
         """Return the points that one number of a model is the mean of: a layer, or all layers."""
@@ -218,67 +269,70 @@ class Profiles:
                 reason = self.numbers.why_missing(self.full_name, row, self.view)
                 raise Missing(f"{self.full_name} of {model} on '{corpus}' has no value{suffix}: {reason}")
         values = np.array([row.value for row in rows], dtype=float)
-        parts = self.numbers.parts_of(self.full_name, self.view, rows)
-        errors, more = self._errors(rows) if parts is None else self._wide(np.linalg.norm(parts, axis=-1))
-        parts = None if errors is None else parts
-        depths = np.array([row.depth or 0.0 for row in rows], dtype=float)
-        layers = tuple(row.layer or 0 for row in rows)
-        notes += more
-        df = self.df(corpus)
-        return Profile(model, corpus, depths, values, errors, tuple(notes), layers, parts=parts, df=df)
-
-    def df(self, corpus: str) -> float:
-        """Return the degrees of freedom of errors over the texts of a corpus."""
-        fixed = self.numbers.study.texts == "fixed"
-        return np.inf if fixed else freedom(self.numbers.texts_of(self.full_name, corpus))
-
-    def _errors(self, rows: Sequence[MetricRow]) -> tuple[Array | None, tuple[str, ...]]:
-        if self.numbers.study.texts == "fixed":  # they are no sample: what is left is rounding
-            return np.full(len(rows), ROUNDING * max(abs(row.value or 0.0) for row in rows)), ()
-        from_texts = [self._error(row, self.full_name) for row in rows]
-        if all(error is not None for error in from_texts):
-            return self._wide(np.array(from_texts, dtype=float))
-        batched = self.numbers.rows(self.full_name + BATCHED, self.view)
-        by_place = {(r.model, r.checkpoint, r.corpus, r.site, r.layer): r for r in batched}
-        matches = [by_place.get((r.model, r.checkpoint, r.corpus, r.site, r.layer)) for r in rows]
-        lent = [None if row is None else self._error(row, self.full_name + BATCHED) for row in matches]
-        if all(error is not None for error in lent):
-            errors, notes = self._wide(np.array(lent, dtype=float))
-            return errors, (
-                f"{self.full_name} has no interval; the error of {self.full_name}{BATCHED} is used",
-                *notes,
+        estimates = measured(
+            values,
+            [(row.low, row.high) for row in rows],
+            self.numbers.parts_of(self.full_name, self.view, rows),
+            self.numbers.texts_of(self.full_name, corpus),
+            self.numbers.bounds(self.full_name),
+            self.numbers.study.texts == "fixed",
+        )
+        if not estimates.known:
+            none = all(row.low is None for row in rows)
+            notes.append(
+                f"{self.full_name} has no interval over texts"
+                if none
+                else f"the intervals of {self.full_name} have no width"
             )
-        return None, (f"{self.full_name} has no interval over texts",)
-
-    def _error(self, row: MetricRow, full_name: str) -> float | None:
-        texts = self.numbers.texts_of(full_name, row.corpus)
-        return text_error(row.value or 0.0, row.low, row.high, texts, self.numbers.bounds(full_name))
-
-    def _wide(self, errors: Array) -> tuple[Array | None, tuple[str, ...]]:
-        if (errors > 0).all():
-            return errors, ()
-        if not (errors > 0).any():
-            return None, (f"the intervals of {self.full_name} have no width",)
-        return np.where(errors > 0, errors, errors[errors > 0].min()), ()
+        depths = np.array([row.depth or 0.0 for row in rows], dtype=float)
+        return Profile(model, corpus, depths, estimates, tuple(row.layer or 0 for row in rows), tuple(notes))
 
 
-def in_common(profiles: Sequence[Profile]) -> tuple[list[Profile], list[str]]:
-    """Return profiles over depth without the ends that another one lacks, such as an embedding without a number.
+def in_common(profiles: Sequence[AnyProfile]) -> tuple[list[AnyProfile], list[str]]:
+    """Return profiles over depth without the layers that another one lacks, such as an embedding without a number.
 
-    Like is compared with like then. Also a note for each end that was left out, for readers.
+    Like is compared with like then. Profiles of as many blocks are compared layer by layer, others by the depths that
+    all reach. No model lacks a layer whose value is fixed by definition. Also a note for each profile that lost layers.
     """
-    spans = [[*profile.x, *(x for x, *_ in profile.fixed)] for profile in profiles]  # no model lacks what is fixed
+    spans = [[*profile.x, *(x for x, *_ in profile.fixed)] for profile in profiles]
     low, high = max(map(min, spans)) - 1e-9, min(map(max, spans)) + 1e-9
+    layers = [{*profile.labels, *(layer for _, layer, _ in profile.fixed)} for profile in profiles]
+    shared = set.intersection(*layers) if _same_layers(profiles) else None
     kept, notes = [], []
     for profile in profiles:
-        inside = np.flatnonzero((profile.x >= low) & (profile.x <= high))
-        left = [label for index, label in enumerate(profile.labels) if index not in inside]
-        if not left or not len(inside):
+        inside = [
+            index
+            for index, x in enumerate(profile.x.tolist())
+            if (low <= x <= high if shared is None else profile.labels[index] in shared)
+        ]
+        if not inside or len(inside) == len(profile.x):
             kept.append(profile)
             continue
+        left = [label for index, label in enumerate(profile.labels) if index not in inside]
         notes.append(f"layer {ranges(left, commas=True)} of {profile.model} is left out, since another model has none")
-        kept.append(profile.some(inside.tolist()))
+        kept.append(profile.some(inside))
     return kept, notes
+
+
+def _same_layers(profiles: Sequence[Profile]) -> bool:
+    """Tell whether a layer has the same depth in all profiles."""
+    depths: dict[int, float] = {}
+    for profile in profiles:
+        if not profile.labels:
+            return False
+        pairs = [*zip(profile.labels, profile.x.tolist(), strict=True), *((layer, x) for x, layer, _ in profile.fixed)]
+        if any(abs(depths.setdefault(layer, x) - x) > 1e-9 for layer, x in pairs):
+            return False
+    return True
+
+
+def common_depths(profiles: Sequence[Profile]) -> Array:
+    """Return as many evenly spaced depths as the shortest profile has, within the reach of all; equal ones as is."""
+    first = profiles[0].x
+    if all(np.array_equal(profile.x, first) for profile in profiles):
+        return first
+    low, high = max(profile.x[0] for profile in profiles), min(profile.x[-1] for profile in profiles)
+    return np.linspace(low, high, min(len(profile.x) for profile in profiles))
 
 
 def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:
@@ -305,31 +359,10 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
             names = ", ".join(p.model for p in kept)
             raise Missing(f"{names} have {len(common)} training steps in common; at least 2 are needed")
         x, labels, what = np.array(common, dtype=float), tuple(map(str, common)), "step"
-    elif all(np.array_equal(p.x, kept[0].x) for p in kept):
-        x, (labels, what) = kept[0].x, kept[0].names(steps, any_correlation)
     else:
-        low, high = max(p.x[0] for p in kept), min(p.x[-1] for p in kept)
-        x = np.linspace(low, high, min(len(p.x) for p in kept))
-        labels, what = tuple(f"{depth:.2f}" for depth in x), "depth"
-
-    def mean(quantity: Callable[[Profile], Array]) -> Array:
-        return np.array([np.mean([quantity(by_model[model]) for model in unit], axis=0) for unit in units])
-
-    def at_points(p: Profile, y: Array) -> Array:
-        return y if np.array_equal(x, p.x) else np.asarray(np.interp(x, p.x, y))
-
-    def parts_at_points(p: Profile) -> Array:
-        weights = np.array([at_points(p, unit) for unit in np.eye(len(p.x))])  # of each layer in each point
-        return np.asarray(weights.T @ p.parts)
-
-    paired = all(p.parts is not None for p in kept)
-    return Points(
-        mean(lambda p: at_points(p, p.values)),
-        None if any(p.errors is None for p in kept) else mean(lambda p: at_points(p, np.asarray(p.errors))),
-        x,
-        any_correlation,
-        labels,
-        what,
-        mean(parts_at_points) if paired else None,
-        min(p.df for p in kept),
-    )
+        x = common_depths(kept)
+        labels, what = kept[0].names(steps, any_correlation)
+        if x is not kept[0].x:
+            labels, what = tuple(f"{depth:.2f}" for depth in x), "depth"
+    numbers = stacked([stacked([by_model[model].at(x) for model in unit]).averaged() for unit in units])
+    return Points(numbers, x, any_correlation, labels, what)

@@ -24,7 +24,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.judge.points import LEVEL, Array, Estimates, Inequality, Points, Range, span
+from reporter.judge.estimates import Array, Estimates
+from reporter.judge.outcomes import LEVEL, Inequality, Range
+from reporter.judge.points import Points, span
 
 FLAT = 0.10  # of the size of the mean
 VALLEY = 0.25  # of the peak's height

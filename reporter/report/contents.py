@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 from reporter.charts.chart import Chart, Drawn, Read
 from reporter.charts.drawing import Sample, draw_chart, read_chart
 from reporter.charts.layout import ATTENTION, PATH, CheckpointName, Scene, moments
-from reporter.charts.styles import Styles, style_models
+from reporter.charts.styles import DECODER, ENCODER, Styles, style_models
 from reporter.core.errors import is_out_of_memory, shared_text, with_type
+from reporter.judge.questions.lead import Lead, leads
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, Statistic
 from reporter.report import tables as queries
@@ -24,7 +25,7 @@ from reporter.report.findings import ShownFindings, read_answers, read_findings
 from reporter.report.free_charts import explained, of_statistic, of_tables, over_training
 from reporter.report.journeys import read_journeys
 from reporter.report.overview import Overview, read_overview
-from reporter.report.tables import Row, read_rows, read_sinks, read_texts
+from reporter.report.tables import Row, read_rows, read_sinks, read_texts, rows_of
 from reporter.store.rows import in_order, order_of
 
 KEYS = {"model": "models", "corpus": "corpora"}
@@ -45,8 +46,8 @@ QUESTIONS = {
     "other": ("Other", "Numbers that belong to none of these questions."),
 }
 """The questions on *Layers*, each with its title."""
-ANSWERED_ON = {"changed": "index", "sinks": "tokens", "training": "training", "concepts": "texts", "models": "layers"}
-"""The page on which each answer stands; others stand on *Layers*."""
+ANSWERED_ON = {"changed": "index", "sinks": "tokens", "journeys": "tokens", "training": "training", "concepts": "texts"}
+"""The page on which each answer stands that does not open the report; others stand on *Layers*."""
 
 
 @dataclass(frozen=True)
@@ -160,13 +161,24 @@ class Contents:
             ("method.html", "Method"),
         ]
 
+    @cached_property
+    def leads(self) -> list[Lead]:
+        """The answers that open the report; of several the first one has its picture."""
+        tables = {
+            str(answer["name"]): {name: rows_of(frame) for name, frame in answer["tables"].items()}
+            for answer in self.answers
+        }
+        return leads(tables, {ENCODER, DECODER} <= {style.role for style in self.scene.styles.own})
+
     @property
     def answers_of(self) -> dict[str, list[Row]]:
-        """The answers by the name of the page that asks their question."""
+        """The answers by the name of the page that asks their question, those that open the report on the first."""
         there = {page.removesuffix(".html") for page, _ in self.pages}
         by_page: dict[str, list[Row]] = {}
+        opening = [lead.name for lead in self.leads]
         for answer in self.answers:
-            page = ANSWERED_ON.get(str(answer["name"]), "layers")
+            name = str(answer["name"])
+            page = "index" if name in opening else ANSWERED_ON.get(name, "layers")
             row = answer | {"tables": list(answer["tables"])}  # pages need their names alone
             by_page.setdefault(page if page in there else "index", []).append(row)
         return by_page

@@ -17,7 +17,8 @@ import numpy as np
 from reporter.core.numbers import estimate, short, whole
 from reporter.core.places import capital, end, listed, places, token_set
 from reporter.geometry.intervals import VERDICT_TEXTS
-from reporter.judge.points import Array, around
+from reporter.judge.estimates import Array
+from reporter.judge.points import around
 from reporter.judge.questions.subjects import MATERIAL, share_of_range, topic
 from reporter.report.sides import PAIR, Curve, MainStatistics, Number, Side, at_common_depths, effects
 from reporter.report.tables import figure_link
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_WORDS = 25
 """The longest sentence."""
+MOST_TOPICS = 3
+"""The most kinds of difference that the sentences are about."""
 LARGE = 0.8
 """A sentence is about the layers with at least this share of the largest standardised difference."""
 TOLD = 0.4
@@ -131,37 +134,61 @@ def tests_of(numbers: MainStatistics) -> int:
 
 
 def _compared(numbers: MainStatistics, corpus: str, sides: tuple[Side, Side]) -> Iterator[Sentence]:
-    """Say where two sides differ most, whether sinks explain it, and another kind of difference."""
-    tests = tests_of(numbers)
-    found = [
-        contrast
+    """Say how two sides differ in what the study asks for first, whether sinks explain it, and where else they do."""
+    tests, view = tests_of(numbers), numbers.views[0]
+    contrasts = {
+        (name, of_view): contrast
         for name in numbers.known
         if numbers.comparable(name)
-        for view in numbers.views
-        if (contrast := _contrast(numbers, name, corpus, view, sides, tests)) is not None
-    ]
-    found = [contrast for contrast in found if contrast.effect >= MATERIAL]
-    found.sort(key=lambda contrast: -contrast.effect)
-    shown = [contrast for contrast in found if contrast.view == numbers.views[0]]
-    if not found:
-        if not numbers.judged:  # else the answer above has the verdict, and what differs
-            yield _nothing(numbers, f"{_the(sides[0])} and {_the(sides[1])}")
-        return
-    first = (shown or found)[0]
-    yield _contrast_sentence(numbers, corpus, first)
-    count, used = 1, {topic(first.name)}
-    if first.view == numbers.views[0] and numbers.views == PAIR:
-        sinks = _sinks_sentence(numbers, corpus, first, tests)
-        if sinks is not None:
+        for of_view in numbers.views
+        if (contrast := _contrast(numbers, name, corpus, of_view, sides, tests)) is not None
+    }
+    large = sorted(
+        (contrast for contrast in contrasts.values() if contrast.effect >= MATERIAL),
+        key=lambda contrast: (contrast.view != view, -contrast.effect),
+    )
+    sinks: Sentence | None = None
+    used = set[str]()
+    effects_of = {name: contrast.effect for (name, of_view), contrast in contrasts.items() if of_view == view}
+    asked = [max(names, key=lambda name: effects_of.get(name, -1.0)) for names in numbers.asked]
+    if numbers.judged:  # the answer above has the verdict, and what differs
+        asked = []
+    elif not large and not effects_of.keys() & set(asked):
+        yield _nothing(numbers, f"{_the(sides[0])} and {_the(sides[1])}")
+    for name in asked:
+        used.add(topic(name))
+        if (name, view) not in contrasts:
+            yield from _alike(numbers, name, corpus, view, sides)
+            continue
+        yield _contrast_sentence(numbers, corpus, contrasts[name, view])
+        if sinks is None and (sinks := _sinks_sentence(numbers, corpus, contrasts[name, view], tests)) is not None:
             yield sinks
-            count += 1
     # without sinks only if they matter: the table beside the sentences is of the first token set
-    view = numbers.views[-1 if count > 1 else 0]
-    for contrast in [c for c in found if c.view == view]:
-        if count < 3 and topic(contrast.name) not in used:
-            used.add(topic(contrast.name))
-            count += 1
-            yield _contrast_sentence(numbers, corpus, contrast)
+    for contrast in large:
+        if len(used) >= MOST_TOPICS or topic(contrast.name) in used:
+            continue
+        if contrast.view != (numbers.views[-1] if sinks else view) and (used or contrast.view == numbers.views[-1]):
+            continue
+        used.add(topic(contrast.name))
+        yield _contrast_sentence(numbers, corpus, contrast)
+        if sinks is None and contrast.view == view:
+            sinks = _sinks_sentence(numbers, corpus, contrast, tests)
+            if sinks is not None:
+                yield sinks
+
+
+def _alike(numbers: MainStatistics, name: str, corpus: str, view: str, sides: tuple[Side, Side]) -> Iterator[Sentence]:
+    """Yield that a statistic which the study asks for does not differ; nothing where that was not tested."""
+    statistic, gap = numbers.known[name], numbers.difference(name, corpus, view, *sides)
+    if isnan(gap.low):
+        return
+    means = [numbers.number(name, corpus, view, side) for side in sides]
+    a, b = (_written([number.value], max(map(_gap_of, means)), statistic.title) for number in means)
+    text = (
+        f"{capital(statistic.title)} does not differ significantly: {a} in {_the(sides[0])}, {b} in {_the(sides[1])}, "
+        f"on average over {_over(statistic)}."
+    )
+    yield Sentence(text, _strength(numbers, statistic, corpus, gap, view), name, (view,))
 
 
 def _nothing(numbers: MainStatistics, whom: str) -> Sentence:
@@ -183,7 +210,7 @@ def _contrast(
     of, other = sides if spans[0] >= spans[1] else sides[::-1]
     here, there = (a, b) if of is sides[0] else (b, a)
     here, there = at_common_depths(here, there)
-    gaps = [numbers.gap(here, there, of, other, [index]) for index in range(len(here.x))]
+    gaps = [numbers.gap(here, there, [index]) for index in range(len(here.x))]
     values = here.values - there.values
     sizes = effects(numbers.known[name], here, there)
     top = int(sizes.argmax())
@@ -191,7 +218,7 @@ def _contrast(
     large = sure & (values * values[top] > 0) & (sizes >= LARGE * sizes[top])
     run = around(top, large) if large[top] else ()
     if run and sizes[list(run)].sum() >= TOLD * sizes.sum() and len(run) <= EVERYWHERE * len(sizes):
-        gap, effect = numbers.gap(here, there, of, other, run), float(sizes[list(run)].sum() / len(sizes))
+        gap, effect = numbers.gap(here, there, run), float(sizes[list(run)].sum() / len(sizes))
         return _Contrast(name, view, of, other, gap, run, effect)
     first, second = (numbers.number(name, corpus, view, side) for side in (of, other))
     gap = numbers.difference(name, corpus, view, of, other)
@@ -280,8 +307,8 @@ def _profiles(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> tupl
 
 def _where(profile: Curve, inside: Sequence[int], step: bool) -> str:
     """Name some points of a profile: layers or blocks of a model, or depths of several."""
-    if profile.layers:
-        layers = [profile.layers[index] for index in inside]
+    if profile.labels:
+        layers = [profile.labels[index] for index in inside]
         return f"{'at' if layers == [0] and not step else 'in'} {places(layers, step)}"
     first, last = (f"{profile.x[index]:.2g}" for index in (inside[0], inside[-1]))
     return f"at depth {first}" if first == last else f"at depths {first} to {last}"
@@ -344,6 +371,8 @@ def scope_of(numbers: MainStatistics) -> str:
 
 def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, tests: int) -> Sentence | None:
     """Say whether a difference remains without sinks; None where there are none, or that is not known."""
+    if numbers.views != PAIR:
+        return None
     pair = first.of, first.other
     with_sinks = {
         side.name: count
@@ -356,19 +385,19 @@ def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, test
     if first.run:
         here, there = _profiles(numbers, corpus, bare)
         before = _profiles(numbers, corpus, first)
-        if here.layers != before[0].layers or len(here.x) != len(before[0].x):
+        if here.labels != before[0].labels or len(here.x) != len(before[0].x):
             return None
         inside = list(first.run)
-        gaps = [numbers.gap(here, there, *pair, [index]) for index in inside]
+        gaps = [numbers.gap(here, there, [index]) for index in inside]
         value = float(np.mean([gap.value for gap in gaps]))
         sure = all(gap.differs(tests) for gap in gaps)
         changed = any(
-            all(numbers.gap(earlier, left, side, side, [index]).differs(tests) for index in inside)
-            for earlier, left, side in zip(before, (here, there), pair, strict=True)
+            all(numbers.gap(earlier, left, [index]).differs(tests) for index in inside)
+            for earlier, left in zip(before, (here, there), strict=True)
         )
         a, b = here.values[inside], there.values[inside]
         widths = _width(here, inside), _width(there, inside)
-        where = f"the same {'layers' if here.layers else 'depths'} have"
+        where = f"the same {'layers' if here.labels else 'depths'} have"
     else:
         means = [numbers.number(first.name, corpus, bare.view, side) for side in pair]
         gap = numbers.difference(first.name, corpus, bare.view, *pair)
@@ -403,7 +432,7 @@ def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
     tests = tests_of(numbers)
     for name, statistic in numbers.known.items():
         profile = numbers.curve(name, corpus, numbers.views[-1], side)
-        if profile is None or len(profile.x) < 2 or not profile.layers:
+        if profile is None or len(profile.x) < 2 or not profile.labels:
             continue
         top, bottom = int(profile.values.argmax()), int(profile.values.argmin())
         gap = Number(profile.numbers.weighted(np.eye(len(profile.x))[[top]] - np.eye(len(profile.x))[[bottom]]))
@@ -414,7 +443,7 @@ def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
         title, step = numbers.known[name].title, numbers.known[name].per == "step"
         high, low = (
             f"{_written([profile.values[index]], _width(profile, [index]), title)} at "
-            f"{end(profile.layers[index], profile.blocks, step)}"
+            f"{end(profile.labels[index], profile.blocks, step)}"
             for index in (top, bottom)
         )
         ends = {0, len(profile.x) - 1}

@@ -11,45 +11,46 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from math import inf, isnan, nan
-from typing import TYPE_CHECKING, Any
+from math import isnan, nan
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reporter.charts.chart import Read, filled
 from reporter.charts.styles import DECODER, ENCODER, MEANS, ModelStyle
 from reporter.core.numbers import estimate
 from reporter.core.table import FREE, LAST_CHECKPOINT
 from reporter.judge.contrasts import contrast, mean_over
-from reporter.judge.kinship import Kinship, Origins
-from reporter.judge.points import FEWEST_MODELS, LEVEL, Array, Estimates, measured
+from reporter.judge.estimates import FEWEST_MODELS, Array, Estimates
+from reporter.judge.kinship import Origins
+from reporter.judge.outcomes import LEVEL
+from reporter.judge.profiles import Profile, common_depths, in_common, stored_profiles
 from reporter.judge.questions.subjects import share_of_range
 from reporter.store.rows import spec_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from reporter.metrics.base import Statistic
     from reporter.report.contents import Contents
 
 MOST_COLUMNS = 6
 """More models of one role are shown as their mean."""
+FIRST, MOST_ASKED = ("anisotropy", "intrinsic_dimension"), 2
+"""Metrics that are said first of a study that measures them, and how many are said whether they differ or not."""
 PAIR = ("words", "no-sinks")
 """The views that stand beside each other where a study has both; otherwise its first two."""
 PROFILES = f"""
-SELECT full_name, corpus, view, model, layer, depth, value, ci_low, ci_high, first, last
-FROM (
-  SELECT *, metric || '.' || statistic AS full_name, min(depth) OVER profile AS first, max(depth) OVER profile AS last
-  FROM layer_metrics
-  WHERE study = $study AND list_contains(string_split($statistics, ' '), full_name) AND value IS NOT NULL
-    AND (site IS NULL OR site IN ('embedding', 'block')) AND {LAST_CHECKPOINT}
-    AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
-  WINDOW profile AS (PARTITION BY full_name, corpus, view, model)
-) WHERE {FREE}
-ORDER BY full_name, corpus, view, model, layer
+SELECT model, checkpoint, corpus, view, metric, statistic, site, layer, depth, value, ci_low, ci_high,
+       NOT ({FREE}) AS fixed
+FROM layer_metrics
+WHERE study = $study AND list_contains(string_split($statistics, ' '), metric || '.' || statistic)
+  AND value IS NOT NULL AND (site IS NULL OR site IN ('embedding', 'block')) AND {LAST_CHECKPOINT}
+  AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
+ORDER BY metric, statistic, corpus, view, model, layer
 """
 PARTS = f"""
-SELECT metric || '.' || statistic AS full_name, corpus, view, model, layer, scale, parts
-FROM text_parts
+SELECT * EXCLUDE (study) FROM text_parts
 WHERE study = $study AND list_contains(string_split($statistics, ' '), metric || '.' || statistic)
   AND {LAST_CHECKPOINT}
 """
@@ -79,8 +80,8 @@ class Number:
 
     @cached_property
     def _ends(self) -> tuple[float, float]:
-        (low,), (high,) = ((nan,), (nan,)) if self.of is None else self.of.interval()
-        return (float(low), float(high)) if np.isfinite([low, high]).all() else (nan, nan)
+        low, high = (None, None) if self.of is None else self.of.ends()
+        return (nan, nan) if low is None or high is None else (low, high)
 
     @property
     def text(self) -> str:
@@ -101,29 +102,16 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(Profile):
     """A statistic of a model, or of the models of a side together, over relative depth.
 
     Args:
-        x: the depths; NaN of a number of the whole model.
-        numbers: at these depths, P = K.
-        layers: of a single model, else empty.
-        blocks: of a single model.
-        each: of several models each one's, at the same depths.
-        span: the first and the last depth at which it has a number, those that a definition fixes among them.
+        each: of several models each one's profile, at the same depths.
+        blocks: of a single model; 0 where that is not known.
     """
 
-    x: Array
-    numbers: Estimates
-    layers: tuple[int, ...] = ()
+    each: tuple[Profile, ...] = ()
     blocks: int = 0
-    each: tuple[tuple[str, Curve], ...] = ()
-    span: tuple[float, float] = (-inf, inf)
-
-    @property
-    def values(self) -> Array:
-        """The numbers alone."""
-        return self.numbers.value
 
     @property
     def widths(self) -> Array:
@@ -131,24 +119,18 @@ class Curve:
         low, high = self.numbers.interval()
         return np.asarray(high - low)
 
-    def mean(self, points: Sequence[int] | slice = slice(None)) -> Estimates:
-        """Return the mean over its points, or over some of them."""
-        weights = np.zeros((1, len(self.x)))
-        weights[:, points] = 1.0
-        return self.numbers.weighted(weights / weights.sum())
+    def brought_to(self, x: Array) -> Self:
+        """Return it at other depths, and so each model's."""
+        return replace(super().brought_to(x), each=tuple(profile.brought_to(x) for profile in self.each))
 
-    def at(self, x: Array) -> Curve:
-        """Return it at other depths, by linear interpolation."""
-        weights = np.array([np.interp(x, self.x, unit) for unit in np.eye(len(self.x))]).T
-        each = tuple((model, curve.at(x)) for model, curve in self.each)
-        return Curve(x, self.numbers.weighted(weights), each=each)
+    def some(self, points: Sequence[int]) -> Self:
+        """Return some of its points, and the same of each model."""
+        return replace(super().some(points), each=tuple(profile.some(points) for profile in self.each))
 
-    def some(self, points: Sequence[int] | NDArray[np.bool_]) -> Curve:
-        """Return some of its points."""
-        places = np.arange(len(self.x))[points].tolist()
-        layers = tuple(self.layers[place] for place in places) if self.layers else ()
-        each = tuple((model, curve.some(points)) for model, curve in self.each)
-        return replace(self, x=self.x[places], numbers=self.numbers.some(places), layers=layers, each=each)
+    @property
+    def means(self) -> dict[str, Estimates]:
+        """The mean over its points of each model."""
+        return {profile.model: profile.mean for profile in self.each or (self,)}
 
 
 @dataclass(frozen=True)
@@ -185,7 +167,8 @@ class MainStatistics:
         for row in contents.cells:  # of the models, the one that reads the fewest different texts decides
             if row["corpus"] in self.units and row.get("distinct_texts") is not None:
                 self.units[row["corpus"]] = min(self.units[row["corpus"]], int(row["distinct_texts"]))
-        self.fixed = spec_of(contents.study.get("spec")).get("texts") == "fixed"
+        spec = spec_of(contents.study.get("spec"))
+        self.fixed, self.metrics = spec.get("texts") == "fixed", _metrics(spec.get("metrics"))
         self.styles = list(scene.styles.own)
         # A cell of a comparison, such as `wiki | tweets`, counts the sinks of its sides again.
         searched = [row for row in contents.cells if row.get("sinks") is not None and row["corpus"] in self.texts]
@@ -208,31 +191,14 @@ class MainStatistics:
         self._of_side: dict[tuple[str, str, str, tuple[str, ...]], Curve | None] = {}
 
     def _read(self, read: Read, study: str) -> dict[tuple[str, str, str, str], Curve]:
-        rows, of_texts = (read(filled(sql, study=study, statistics=" ".join(self.known))) for sql in (PROFILES, PARTS))
-        keys = ["full_name", "corpus", "view", "model"]
-        parts: dict[tuple[Any, ...], dict[int, Array]] = {}
-        of_numbers: list[dict[Any, Any]] = [] if self.fixed else of_texts.to_dict("records")
-        for row in of_numbers:
-            of = parts.setdefault(tuple(row[name] for name in keys), {})
-            of[int(row["layer"])] = row["scale"] * np.array(row["parts"], dtype=float)
-        named = ("layer", "depth", "value", "ci_low", "ci_high", "first", "last")
-        columns = {name: rows[name].to_numpy(float) for name in named}
+        rows, parts = (
+            _records(read(filled(sql, study=study, statistics=" ".join(self.known)))) for sql in (PROFILES, PARTS)
+        )
         curves = {}
-        groups: Mapping[Any, Any] = rows.groupby(keys, sort=False).indices if len(rows) else {}
-        for key, index in groups.items():
-            name, corpus, _, model = key
-            layers, x, values, low, high, first, last = (column[index] for column in columns.values())
-            known = tuple(map(int, layers)) if not np.isnan(layers).any() else ()
-            found = [parts.get(key, {}).get(layer) for layer in known]
-            kept = [part for part in found if part is not None]
-            ends = [
-                (None, None) if isnan(a) or isnan(b) else (a, b)
-                for a, b in zip(low.tolist(), high.tolist(), strict=True)
-            ]
-            paired = np.stack(kept) if known and len(kept) == len(known) else None
-            numbers = measured(values, ends, paired, self.units.get(corpus), self.known[name].bounds, self.fixed)
-            span = (float(first[0]), float(last[0]))
-            curves[key] = Curve(x, numbers, known, self.blocks.get(model, 0), span=span)
+        for of_profile, profile in stored_profiles(rows, parts, self.units, self.known, self.fixed):
+            row = of_profile[0]
+            key = (f"{row['metric']}.{row['statistic']}", row["corpus"], row["view"], row["model"])
+            curves[key] = Curve(**vars(profile), blocks=self.blocks.get(profile.model, 0))
         return curves
 
     @cached_property
@@ -256,6 +222,16 @@ class MainStatistics:
     def both(self) -> bool:
         """Whether there are encoders and decoders."""
         return ENCODER in self.roles and DECODER in self.roles
+
+    @cached_property
+    def asked(self) -> list[list[str]]:
+        """The main statistics of the two metrics that the study names first; anisotropy and dimension before others."""
+        by_metric: dict[str, list[str]] = {}
+        for name in self.known:
+            if self.comparable(name):
+                by_metric.setdefault(name.partition(".")[0], []).append(name)
+        order = [*(name for name in FIRST if name in self.metrics or not self.metrics), *self.metrics]
+        return [by_metric[metric] for metric in dict.fromkeys(order) if metric in by_metric][:MOST_ASKED]
 
     def role_side(self, role: str) -> Side:
         """Return the models of a role as one side."""
@@ -302,28 +278,24 @@ class MainStatistics:
 
     def _together(self, curves: Sequence[tuple[str, Curve]]) -> Curve:
         """Return the mean curve of several models at common depths; those that count as one are averaged first."""
-        profiles = [curve for _, curve in curves]
-        x = profiles[0].x[:1]
-        if not np.isnan(x).any():
-            first, last = max(p.x[0] for p in profiles), min(p.x[-1] for p in profiles)
-            x = np.linspace(first, last, min(len(p.x) for p in profiles))
-        each = tuple((model, curve.at(x) if len(curve.x) > 1 else curve) for model, curve in curves)
-        span = max(curve.span[0] for curve in profiles), min(curve.span[1] for curve in profiles)
-        return Curve(x, self._mean({model: curve.numbers for model, curve in each}), each=each, span=span)
+        x = common_depths([curve for _, curve in curves])
+        each = tuple(curve.brought_to(x) for _, curve in curves)
+        numbers = mean_over(self.origins, {curve.model: curve.numbers for curve in each})
+        fixed = tuple(end for end in each[0].fixed if all(end[0] in {x for x, *_ in curve.fixed} for curve in each))
+        return Curve("", each[0].corpus, x, numbers, (), fixed=fixed, each=each)
 
-    def _mean(self, numbers: Mapping[str, Estimates]) -> Estimates:
-        """Return the means over independent models of P numbers."""
-        return mean_over(Kinship.of(self.origins, list(numbers)), numbers)
+    def _number(self, curve: Curve) -> Number:
+        """Return the mean over layers of a curve."""
+        means = curve.means
+        return Number(mean_over(self.origins, means) if len(means) > 1 else curve.mean, len(means))
 
     def number(self, name: str, corpus: str, view: str, side: Side) -> Number:
         """Return the mean over layers of a side, without a layer that the side it is compared with lacks."""
         if (common := self.lacking(name, corpus, view)) is not None and side in self.sides:
-            curve = common[self.sides.index(side)]
-            each = {model: own.mean() for model, own in curve.each or ((side.name, curve),)}
-            return Number(self._mean(each) if len(each) > 1 else curve.mean(), len(each))
-        found = {model: self._curves.get((name, corpus, view, model)) for model in side.models}
-        means = {model: curve.mean() for model, curve in found.items() if curve is not None}
-        mean = self._mean(means) if len(means) > 1 else next(iter(means.values()), None)
+            return self._number(common[self.sides.index(side)])
+        curves = {model: self._curves.get((name, corpus, view, model)) for model in side.models}
+        means = {model: curve.mean for model, curve in curves.items() if curve is not None}
+        mean = mean_over(self.origins, means) if len(means) > 1 else next(iter(means.values()), None)
         return Number(mean, max(1, len(means)))
 
     def lacking(self, name: str, corpus: str, view: str) -> tuple[Curve, Curve] | None:
@@ -333,28 +305,26 @@ class MainStatistics:
         a, b = (self.curve(name, corpus, view, side) for side in self.sides)
         if a is None or b is None:
             return None
-        common = in_common(a, b)
-        return common if sum(len(c.x) for c in common) < len(a.x) + len(b.x) else None
+        first, second = in_common([a, b])[0]
+        return (first, second) if len(first.x) + len(second.x) < len(a.x) + len(b.x) else None
 
-    def gap(self, here: Curve, there: Curve, of: Side, other: Side, points: Sequence[int] | slice) -> Number:
+    def gap(self, here: Curve, there: Curve, points: Sequence[int]) -> Number:
         """Return the difference of two sides, as the mean over some common points of theirs."""
-        a, b = (
-            {model: curve.mean(points) for model, curve in side.each or ((of_side.models[0], side),)}
-            for side, of_side in ((here, of), (there, other))
-        )
-        return Number(contrast(self.origins, a, b))
+        return Number(contrast(self.origins, here.some(points).means, there.some(points).means))
+
+    def _mean_gap(self, a: Curve | None, b: Curve | None) -> Number:
+        if a is None or b is None:
+            return Number()
+        here, there = in_common([a, b])[0]
+        return Number(contrast(self.origins, here.means, there.means))
 
     def difference(self, name: str, corpus: str, view: str, of: Side, other: Side) -> Number:
         """Return the difference of the means over layers; a layer that one side lacks is left out on both."""
-        a, b = (self.curve(name, corpus, view, side) for side in (of, other))
-        if a is None or b is None:
-            return Number()
-        return self.gap(*in_common(a, b), of, other, slice(None))
+        return self._mean_gap(*(self.curve(name, corpus, view, side) for side in (of, other)))
 
     def change(self, name: str, corpus: str, views: Sequence[str], side: Side) -> Number:
         """Return the mean over layers of a side under one token set minus that under another."""
-        a, b = (self.curve(name, corpus, view, side) for view in views)
-        return Number() if a is None or b is None else self.gap(*in_common(a, b), side, side, slice(None))
+        return self._mean_gap(*(self.curve(name, corpus, view, side) for view in views))
 
     def effect(self, name: str, corpus: str, view: str) -> float:
         """Return the standardised difference: the mean over depth of the difference as a share of the range."""
@@ -375,23 +345,25 @@ def effects(statistic: Statistic, a: Curve, b: Curve) -> Array:
     return np.array([share_of_range(statistic, first - second, first, second) for first, second in pairs])
 
 
-def in_common(a: Curve, b: Curve) -> tuple[Curve, Curve]:
-    """Return two curves without the layers that the other one lacks: an end of the depths, or a layer of both."""
-    if a.layers and b.layers and a.blocks == b.blocks:
-        shared = set(a.layers) & set(b.layers)
-        return (
-            a.some([a.layers.index(layer) for layer in a.layers if layer in shared]),
-            b.some([b.layers.index(layer) for layer in b.layers if layer in shared]),
-        )
-    if np.isnan(a.x).any() or np.isnan(b.x).any():
-        return a, b
-    low, high = max(a.span[0], b.span[0]) - 1e-9, min(a.span[1], b.span[1]) + 1e-9
-    return a.some((a.x >= low) & (a.x <= high)), b.some((b.x >= low) & (b.x <= high))
-
-
 def at_common_depths(a: Curve, b: Curve) -> tuple[Curve, Curve]:
     """Return two curves at the depths of the first one that both have."""
-    if len(a.x) < 2 or len(b.x) < 2 or np.isnan(a.x).any() or np.isnan(b.x).any():
+    if len(a.x) < 2 or len(b.x) < 2:
         return a, b
-    a = a.some((a.x >= b.x[0] - 1e-9) & (a.x <= b.x[-1] + 1e-9))
-    return a, b.at(a.x)
+    a = a.some(np.flatnonzero((a.x >= b.x[0] - 1e-9) & (a.x <= b.x[-1] + 1e-9)).tolist())
+    return a, b.brought_to(a.x)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a query, with None for NULL and whole numbers of layers."""
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [dict(zip(map(str, row), row.values(), strict=True)) | _layer(row["layer"]) for row in records]
+
+
+def _layer(layer: float | None) -> dict[str, Any]:
+    return {"layer": None if layer is None else int(layer)}
+
+
+def _metrics(value: Any) -> list[str]:
+    """Return the metrics that a study names, in its order; none where it names all."""
+    names = [str(next(iter(part), "")) if isinstance(part, dict) else str(part) for part in value or ()]
+    return [] if not isinstance(value, list | tuple) or "all" in names else names

@@ -114,9 +114,12 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
         )
         return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(values)
 
-    by_id = {drawn.id: drawn for drawn in layered if drawn.shown}
-    first = [by_id[name] for name in (contents.overview.charts if contents.overview else ()) if name in by_id]
-    pages = {"index.html": page("index", "Overview", first, both=len(scene.views) > 1)}
+    by_id = {drawn.id: drawn for drawn in contents.charts if drawn.shown}
+    lead = by_id.get(contents.leads[0].picture)
+    usual = [by_id[name] for name in (contents.overview.charts if contents.overview else ()) if name in by_id]
+    first = ([lead] if lead else []) + [drawn for drawn in usual if drawn is not lead]
+    more = {"lead": lead, "leads": contents.leads, "few": queries.few_texts(contents.corpora)}
+    pages = {"index.html": page("index", "Overview", first, both=len(scene.views) > 1, **more)}
     if layered:
         pages["layers.html"] = page("layers", "Layers", layered)
     if trained:

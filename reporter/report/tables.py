@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Read, filled
 from reporter.core.json_text import parse_json
-from reporter.core.numbers import short, whole
+from reporter.core.numbers import counted, short, whole
 from reporter.core.places import listed, ranges
+from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.models.checkpoint import UNLEARNED
 
 if TYPE_CHECKING:
@@ -153,6 +154,15 @@ def unlearned(models: Sequence[Row]) -> str:
     if len(names) == len(trained) > 1:
         says = f"None of the {len(names)} models learned more"
     return f"{says} than token frequencies. Their numbers say nothing about trained models."
+
+
+def few_texts(corpora: Sequence[Row]) -> str:
+    """Return a sentence on the corpora that have too few texts for any verdict; empty without any."""
+    counts = {
+        str(row["corpus"]): int(row["clusters"] or row["texts"] or 0) for row in corpora if row["status"] == "done"
+    }
+    few = [f"{counted(count, 'text')} of {corpus}" for corpus, count in counts.items() if count < VERDICT_TEXTS]
+    return f"Only {listed(few)}: too few for a verdict, which needs {VERDICT_TEXTS}." if few else ""
 
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")

@@ -14,8 +14,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from reporter.core.errors import ReporterError, UsageError, describe, failures, hint, one_line
 from reporter.core.files import MOST_OF_A_STUDY, endless, place_file
 from reporter.core.json_text import stored_json
@@ -25,10 +23,11 @@ from reporter.core.places import ranges
 from reporter.core.progress import Progress
 from reporter.core.table import FREE
 from reporter.judge.contrasts import mean_over
+from reporter.judge.estimates import Estimates
 from reporter.judge.judging import judge, registration_lines
-from reporter.judge.kinship import Kinship, Origins
+from reporter.judge.kinship import Origins
 from reporter.judge.numbers import CORPUS_SIZES, PATH, with_analyses
-from reporter.judge.points import Estimates, measured
+from reporter.judge.profiles import stored_profiles
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
@@ -153,14 +152,12 @@ WITH own AS (
     FROM own JOIN models USING (study, model) WHERE is_last GROUP BY ALL
 )
 SELECT model, checkpoint, checkpoint = last AS is_last, trained AND own.step IS NOT NULL AS in_steps,
-    {", ".join(f"own.{name}" for name in _KEY_OVER_MODELS)}, value, ci_low, ci_high
+    {", ".join(f"own.{name}" for name in _KEY_OVER_MODELS)}, own.depth, value, ci_low, ci_high
 FROM own JOIN known USING (model) WHERE role IN (
     SELECT role FROM own GROUP BY role HAVING count(DISTINCT model) >= {FEWEST_MODELS}
 ) AND (checkpoint = last OR in_steps)
 ORDER BY model, checkpoint, corpus, view, metric, statistic, site, layer
 """
-_PROFILE = ("model", "checkpoint", "corpus", "view", "metric", "statistic")
-_PART = (*_PROFILE, "layer")
 _PARTS = "SELECT * EXCLUDE (study) FROM text_parts WHERE study = $study"
 _STORED = f"SELECT {', '.join(_COLUMNS)} FROM over_models WHERE study = $study ORDER BY {', '.join(_KEY_OVER_MODELS)}"
 
@@ -182,49 +179,25 @@ def write_over_models(store: Store, study: str) -> int:
     return len(rows)
 
 
-def _profile_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (*(row[name] for name in _PROFILE), row["site"] in PATH and row["layer"] is not None)
-
-
 def _over_models(store: Store, study: str, found: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rows: of each layer, and of the mean over layers."""
     written = store.records("SELECT spec FROM studies WHERE study = $study", {"study": study})
     fixed = any(spec_of(row["spec"]).get("texts") == "fixed" for row in written)
     origins = Origins(store.records("SELECT * FROM models WHERE study = $study", {"study": study}), {})
-    sizes, known = store.records(CORPUS_SIZES, {"study": study}), with_analyses()
-    units = {row["corpus"]: int(row["texts"]) for row in sizes}
-    parts = {
-        tuple(row[name] for name in _PART): row["scale"] * np.array(row["parts"])
-        for row in ([] if fixed else store.records(_PARTS, {"study": study}))
-    }
+    units = {row["corpus"]: int(row["texts"]) for row in store.records(CORPUS_SIZES, {"study": study})}
+    parts = store.records(_PARTS, {"study": study})
     groups: dict[tuple[Any, ...], dict[str, Estimates]] = defaultdict(dict)
-    for (*key, on_path), grouped in groupby(found, key=_profile_of):
-        profile, statistic = list(grouped), known.get(f"{key[-2]}.{key[-1]}")
-        of_rows = [parts.get(tuple(row[name] for name in _PART)) for row in profile]
-        paired = [part for part in of_rows if part is not None]
-        numbers = measured(
-            np.array([row["value"] for row in profile]),
-            [(row["ci_low"], row["ci_high"]) for row in profile],
-            np.stack(paired) if 0 < len(paired) == len(profile) else None,
-            units.get(profile[0]["corpus"]),
-            (None, None) if statistic is None else statistic.bounds,
-            fixed,
-        )
-        places: list[tuple[dict[str, Any], Estimates]] = [
-            (row, numbers.some([index])) for index, row in enumerate(profile)
-        ]
-        if on_path:
-            whole = profile[0] | dict.fromkeys(("site", "layer"))
-            places.append((whole, numbers.weighted(np.full((1, len(profile)), 1 / len(profile)))))
+    for rows, profile in stored_profiles(found, parts, units, with_analyses(), fixed):
+        places = [(row, profile.numbers.some([index])) for index, row in enumerate(rows)]
+        if profile.labels and rows[0]["site"] in PATH:
+            places.append((rows[0] | {"site": None, "layer": None}, profile.mean))
         for row, number in places:
             for step in [row["step"]] * row["in_steps"] + [None] * row["is_last"]:
                 groups[tuple((row | {"step": step})[name] for name in _KEY_OVER_MODELS)][row["model"]] = number
     for name, of_models in groups.items():
         if len(of_models) >= FEWEST_MODELS:
-            mean = mean_over(Kinship.of(origins, list(of_models)), of_models)
-            (low,), (high,) = (end.tolist() for end in mean.interval())
-            ends = (low, high) if np.isfinite([low, high]).all() else (None, None)
-            yield dict(zip(_COLUMNS, (*name, len(of_models), float(mean.value[0]), *ends), strict=True))
+            mean = mean_over(origins, of_models)
+            yield dict(zip(_COLUMNS, (*name, len(of_models), float(mean.value[0]), *mean.ends()), strict=True))
 
 
 _CLAIMS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"

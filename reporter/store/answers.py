@@ -380,6 +380,21 @@ class SinkAnswer(OfLastCheckpoint, table="sink_answers"):
     dimension: int | None = column("the coordinate that is most often extreme, from 0; NULL if none is")
 
 
+class JourneyAnswer(OfLastCheckpoint, table="journey_answers"):
+    """A token of a trajectory: where it leaves its own vocabulary vector, and what is nearest at the last layer."""
+
+    compared = (Comparable(("left", "rank"), "journey", of="token", by=("model", "checkpoint", "text", "position")),)
+
+    journey: str = column("name of the trajectory in the study", key=True)
+    text: int = column("number of the text among the trajectory's texts, from 0", key=True)
+    position: int = column("position of the token in its text as the model sees it, from 0", key=True)
+    token: str = column(TOKEN)
+    layers: int = column("the last layer")
+    left: int | None = column("the first layer at which another vocabulary vector has a larger cosine; NULL: none")
+    rank: int = column("vocabulary vectors with a larger cosine than the token's own at the last layer")
+    nearest: str = column("the three vocabulary entries with the largest cosines at the last layer, the largest first")
+
+
 class TrainingAnswer(OfStudy, table="training_answers"):
     """Steps of training at which a main statistic of a model changes: its mean over layers, or the model's own."""
 

@@ -27,7 +27,7 @@ from reporter.store import answers
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
-SCHEMA_VERSION = 24
+SCHEMA_VERSION = 25
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -244,7 +244,7 @@ class Finding(OfStudy, table="findings"):
     )
 
     rank: int = column("place among the findings of the study, from 1", key=True)
-    kind: str = column("what is compared: 'base', 'roles', 'models', 'training', 'concepts', 'sinks' and others")
+    kind: str = column("what is compared: 'roles', 'models', 'sinks', 'corpora', 'extremes', 'references' or 'chance'")
     says: str = column("the finding in a sentence")
     metric = of_cell("metric", key=False)
     statistic: str = column("the second part of the number's name")

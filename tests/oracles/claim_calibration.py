@@ -15,6 +15,7 @@ whose texts have half of their variance in common.
 """
 
 import sys
+from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from types import SimpleNamespace
@@ -24,10 +25,12 @@ from scipy.signal import lfilter
 
 from reporter.geometry.statistics import by_chance, correlation, effective_points, fisher
 from reporter.judge.claims.relation import _finding, _fisher, _moved, _Related, _squared_error
-from reporter.judge.claims.value import _above, _between, _of_parts
+from reporter.judge.claims.value import Bounded, between, with_unseen
 from reporter.judge.contrasts import Group, difference, paired
-from reporter.judge.numbers import Bounded
-from reporter.judge.points import Estimates, Points, inequalities
+from reporter.judge.estimates import Estimates
+from reporter.judge.numbers import declared
+from reporter.judge.outcomes import inequalities
+from reporter.judge.points import Points
 from reporter.judge.profiles import Profile
 from reporter.judge.shapes import rule
 
@@ -100,7 +103,11 @@ def simulated(shape, level, kind, models, interval, repetitions, paired=False):
     # Parts of made-up texts whose products are the covariance of the errors.
     directions = np.linalg.qr(np.random.default_rng(0).standard_normal((200, K)))[0].T
     parts = np.tile(level * np.linalg.cholesky(correlation_of(kind)) @ directions, (count, 1, 1)) if paired else None
-    return Points(values, np.full((count, K), level) if interval else None, X, parts=parts)
+    error = np.full(values.shape, level if interval else np.inf)
+    if parts is None:
+        return Points(Estimates.of_texts(values, error), X)
+    parts = np.broadcast_to(parts, (*values.shape, parts.shape[-1]))
+    return Points(replace(Estimates.of_parts(values, parts, np.inf), df=np.inf), X)
 
 
 @cache
@@ -125,9 +132,10 @@ def differ(is_, models, interval, repetitions):
     def wrong(edge):
         sides = []
         for count, at in zip(models, (edge, 0.0), strict=True):
-            own = rng.standard_normal(count) * (count > 2 or not interval)
+            own = rng.standard_normal((count, 1)) * (count > 2 or not interval)
             texts = 0.4 * rng.standard_normal() if interval else 0.0
-            sides.append(Group(("m",) * count, at + own + texts, np.full(count, 0.4) if interval else None))
+            error = np.full((count, 1), 0.4 if interval else np.inf)
+            sides.append(Group(("m",) * count, Estimates.of_texts(at + own + texts, error)))
         needs, _ = inequalities(difference(*sides)[0], is_, 0.5, "")
         return max(float(part.p) for part in needs) <= 0.025
 
@@ -159,19 +167,14 @@ def relation(is_, over, models, repetitions):
 def bounded(edge, low, high):
     """Return the bounds of each form of a claim about a value: a number at the edge lies at one of them."""
     of = {"above": (edge, None), "below": (None, edge), "between": (edge, high), "within": (low, edge)}
-    return {form: [None if end is None else Bounded(end, end, end) for end in ends] for form, ends in of.items()}
-
-
-def inside(number, low, high):
-    """Return the probabilities that a number lies within bounds, and beyond them."""
-    return _between(low and _above(number, low), high and _above(high, number))
+    return {form: [None if end is None else Bounded.exactly(end) for end in ends] for form, ends in of.items()}
 
 
 def value(form, repetitions):
     """Return how often a number at the edge of its bounds seems to lie inside."""
     numbers = np.random.default_rng(len(form)).standard_normal(repetitions).tolist()
     bounds = bounded(0.0, -0.5, 0.5)[form]
-    holds = [inside(Bounded(at, at - 1.959964, at + 1.959964), *bounds)[0] for at in numbers]
+    holds = [between(Bounded(Estimates(np.array([at]), np.ones(1))), *bounds)[0] for at in numbers]
     return float((np.array(holds) <= 0.025).mean())
 
 
@@ -211,13 +214,38 @@ def few_texts(form, texts, repetitions, spread=0.5):
     return float((holds <= 0.025).mean()), float((fails <= 0.025).mean())
 
 
+def rare_tokens(texts, repetitions, mean=0.1, length=30, rate=1 / 400, times=200):
+    """Return how often a limit on a mean divergence, at the truth, is supported and refuted where few tokens decide.
+
+    Args:
+        texts: how many.
+        repetitions: how often.
+        mean: divergence of ordinary tokens, in nats.
+        length: mean number of tokens of a text.
+        rate: of the tokens that are giants.
+        times: how many times the divergence of others theirs is.
+    """
+    rng, found, statistic = np.random.default_rng(texts), [], declared()["divergence.kl"][1]
+    truth = Bounded.exactly(mean * (1 + (times - 1) * rate))
+    for _ in range(repetitions):
+        lengths = rng.integers(length // 2, length * 3 // 2, texts)
+        which = np.repeat(np.arange(texts), lengths)
+        each = mean * rng.exponential(1.0, len(which)) * np.where(rng.random(len(which)) < rate, times, 1.0)
+        value = each.mean()
+        parts = np.bincount(which, each - value) / len(which) * (texts / (texts - 1)) ** 0.5
+        number = Bounded(Estimates.of_parts(np.array([value]), parts[None], texts))
+        found.append(between(with_unseen(number, statistic.rarest, len(which), "kl"), None, truth))
+    holds, fails = np.array(found).T
+    return float((holds <= 0.025).mean()), float((fails <= 0.025).mean())
+
+
 def covered(texts, repetitions, spread, of="value"):
     """Return how often the interval of a number, or of a difference on the same texts, covers the truth."""
     value, parts = of_texts(texts, repetitions, 1, 1, spread)
     if of == "difference":
         other, others = of_texts(texts, repetitions, 1, 2, spread / 2, like=1)
         value, parts = value - other, parts - others
-    low, high = Estimates.of_parts(value, parts, texts - 1.0).interval()
+    low, high = Estimates.of_parts(value, parts, texts).interval()
     truth = 1.0 if of == "value" else 0.0
     return float(((low <= truth) & (truth <= high)).mean())
 
@@ -225,8 +253,8 @@ def covered(texts, repetitions, spread, of="value"):
 def _values(form, texts, repetitions, spread):
     values, parts = of_texts(texts, repetitions, 1, 0, spread)
     bounds = bounded(1.0, 0.5, 2.0)[form]
-    numbers = (_of_parts(float(of[0]), its[0], texts - 1.0, "") for of, its in zip(values, parts, strict=True))
-    return [inside(number, *bounds) for number in numbers]
+    numbers = (Bounded(Estimates.of_parts(of, its, texts)) for of, its in zip(values, parts, strict=True))
+    return [between(number, *bounds) for number in numbers]
 
 
 def _differences(is_, texts, repetitions, spread, gap=None, like=None):
@@ -235,7 +263,7 @@ def _differences(is_, texts, repetitions, spread, gap=None, like=None):
     found = []
     for values, parts, others, their_parts in zip(*a, *b, strict=True):
         sides = ((more * values, more * parts), (others, their_parts))
-        groups = (Group(("m",), of, np.linalg.norm(its, axis=-1), texts - 1.0, its) for of, its in sides)
+        groups = (Group(("m",), Estimates.of_parts(of[None], its[None], texts)) for of, its in sides)
         tests = inequalities(gap(*groups)[0], is_, more - 1.0, "")
         found.append([pick(float(part.p) for part in of) for pick, of in zip((max, min), tests, strict=True)])
     return found
@@ -252,8 +280,7 @@ def _shapes(name, texts, repetitions, spread):
     edge = {"increasing": trend, "decreasing": trend, "flat": (0.0, 0.1 * 7 / 13), "bell": (HILL, 0.25)}[name]
     values, parts = of_texts(texts, repetitions, K, 3, spread)
     values, parts = shape * values, shape[:, None] * parts
-    errors = np.linalg.norm(parts, axis=-1)
-    points = Points(values[:, None], errors[:, None], X, parts=parts[:, None], df=texts - 1.0)
+    points = Points(Estimates.of_parts(values[:, None], parts[:, None], texts), X)
     ruling = rule(name, points, at_least=edge[0], tolerance=edge[1])
     return list(zip(ruling.holds, ruling.fails, strict=True))
 
@@ -268,7 +295,7 @@ def _relations(is_, texts, repetitions, spread):
     found = []
     for numbers in zip(*(zip(*side, strict=True) for side in sides), strict=True):
         profiles = [
-            Profile("m", "c", X, shape * values, np.ones(K), (), tuple(range(K)), parts=shape[:, None] * parts)
+            Profile("m", "c", X, Estimates.of_parts(shape * values, shape[:, None] * parts, texts), tuple(range(K)))
             for shape, (values, parts) in zip(shapes, numbers, strict=True)
         ]
         x, y = (profile.values for profile in profiles)
@@ -318,6 +345,8 @@ if __name__ == "__main__":
     for form in FORMS:
         wrong = (few_texts(form, texts, repetitions, spread) for spread in SPREADS for texts in COUNTS)
         print(f"| {form} | {' | '.join(f'{100 * a:.1f}, {100 * b:.1f}' for a, b in wrong)} |", flush=True)
+    giants = {texts: rare_tokens(texts, 2 * repetitions) for texts in (*COUNTS, 400)}
+    print("\nrare giant tokens:", ", ".join(f"{n} texts {100 * a:.1f}, {100 * b:.1f}" for n, (a, b) in giants.items()))
     for of in ("value", "difference"):
         rates = (covered(texts, 10 * repetitions, spread, of) for spread in SPREADS for texts in COUNTS)
         print(f"| coverage, {of} | {' | '.join(f'{100 * rate:.1f}' for rate in rates)} |", flush=True)

@@ -20,6 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles`` whe
 from oracles.claim_calibration import KINDS, K, noise
 
 from reporter.geometry.intervals import quantile
+from reporter.judge.estimates import Estimates
 from reporter.judge.numbers import MetricRow, Numbers
 from reporter.judge.points import Points
 from reporter.judge.questions import look
@@ -169,8 +170,10 @@ def of_texts(seed, kind, paired, height=0.5, error=0.03, at=7):
     texts = 0.3 + height * bell(at) + error * math.sqrt(TEXTS) * noise(rng, kind, (TEXTS,))
     mean = texts.mean(axis=0)
     parts = (texts - mean).T / math.sqrt(TEXTS * (TEXTS - 1))
-    own = np.linalg.norm(parts, axis=-1)
-    return Points(mean[None], own[None], np.linspace(0, 1, K), parts=parts[None] if paired else None, df=TEXTS - 1.0)
+    numbers = Estimates.of_parts(mean[None], parts[None], TEXTS)
+    if not paired:
+        numbers = Estimates.of_texts(numbers.value, numbers.error, numbers.df)
+    return Points(numbers, np.linspace(0, 1, K))
 
 
 def not_told_apart(seed, kind, paired):

@@ -10,7 +10,7 @@ from report.made_up import SMALL, STUDY, fill, fill_whole
 from report.reading import part_of, read, rows_of
 
 from reporter.geometry.intervals import text_error
-from reporter.judge.points import Estimates
+from reporter.judge.estimates import Estimates
 from reporter.metrics.base import catalogue
 from reporter.report import render
 from reporter.report.compared import path_of
@@ -110,7 +110,7 @@ def test_a_difference_is_one_if_its_corrected_interval_has_no_0():
     assert made(0.1, 0.045).differs(1) and not made(0.1, 0.055).differs(1)
     assert not made(0.1, 0.045).differs(100) and not made(0.1, np.inf).differs(1) and not Number().differs(1)
     parts = np.array([[0.3, -0.1, -0.2, 0.0]])
-    same, more = (Number(Estimates.of_parts(np.array([2.0]), parts + by, 60.0)) for by in (0.0, 0.01))
+    same, more = (Number(Estimates.of_parts(np.array([2.0]), parts + by, 61)) for by in (0.0, 0.01))
     assert reach(Number(same.of.minus(same.of, paired=True))) == [0, 0, 0], "what a text does to both falls out"
     gap = Number(same.of.minus(more.of, paired=True))
     assert gap.high - gap.low < (same.high - same.low) / 10

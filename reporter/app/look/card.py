@@ -51,10 +51,17 @@ _TEXTS = "SELECT corpus, texts, available FROM corpora WHERE study = $study AND 
 
 @dataclass(frozen=True)
 class Card:
-    """Lines about one model, each a label and a text in Markdown."""
+    """Lines about one model, each a label and a text in Markdown.
+
+    Args:
+        model: its name.
+        lines: the lines.
+        folded: whether a terminal shows the first line alone, since another card compares a model with this one.
+    """
 
     model: str
     lines: tuple[tuple[str, str], ...]
+    folded: bool = False
 
 
 def cards(database: Path, study: str, seconds: float | None = None) -> list[Card]:
@@ -71,7 +78,11 @@ def cards(database: Path, study: str, seconds: float | None = None) -> list[Card
         texts = listed(f"{_read_of(row)} of {row['corpus']}" for row in corpora)
         if any(row["texts"] < VERDICT_TEXTS for row in corpora):
             texts += ", too few for a conclusion"
-        return [Card(model["model"], tuple(_lines(store, study, model, texts, seconds))) for model in models]
+        bases = {model["base"] for model in models}
+        return [
+            Card(model["model"], tuple(_lines(store, study, model, texts, seconds)), model["model"] in bases)
+            for model in sorted(models, key=lambda model: model["model"] in bases)
+        ]
 
 
 def _read_of(row: Record) -> str:
@@ -84,8 +95,8 @@ def as_text(made: Sequence[Card], width: int) -> str:
     label_width = max((len(label) for card in made for label, _ in card.lines), default=0) + 2
     parts = []
     for card in made:
-        rows = [card.model]
-        for label, text in card.lines:
+        rows = [f"{card.model} (the base; the report has its card)" if card.folded else card.model]
+        for label, text in card.lines[: 1 if card.folded else None]:
             first, rest = f"  {label:<{label_width}}", " " * (label_width + 2)
             rows.append(textwrap.fill(text, width, initial_indent=first, subsequent_indent=rest))
         parts.append("\n".join(rows))
@@ -113,6 +124,10 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
     if model["status"] != "done":
         yield "failed", str(model["error"])
         return
+    if model["base"]:
+        tables = {name: read(_ANSWERS.format(table=name)) for name in ("change_answers", "changed_numbers")}
+        says = [box.says for box in boxes_of(CHANGED, tables)]
+        yield f"against {model['base']}", " ".join(says or [f"not compared: {why('change', 'distance', 'it failed')}"])
     blocks = int(model["layers"])
     parameters = f"{model['parameters']:,}"
     if model["parameters"] >= 1e6:
@@ -139,10 +154,6 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
     no_loss = why("skip", "loss", "the model has one block" if blocks == 1 else "not measured")
     answers, orders = (read(_ANSWERS.format(table=table)) for table in ("block_answers", "block_orders"))
     yield "blocks", _blocks(answers, orders, read(_TURNS), no_loss)
-    if model["base"]:
-        tables = {name: read(_ANSWERS.format(table=name)) for name in ("change_answers", "changed_numbers")}
-        says = [box.says for box in boxes_of(CHANGED, tables)]
-        yield f"against {model['base']}", " ".join(says or [f"not compared: {why('change', 'distance', 'it failed')}"])
     took = "" if seconds is None else f"; the run took {short(seconds, 2)} s"
     yield "measured on", f"{texts}; {model['device']}, {model['precision']} precision{took}"
 
@@ -166,7 +177,7 @@ def _value(row: Record) -> str:
 
 def _sinks(rows: Sequence[Record]) -> str:
     if not rows:
-        return "none: no token has an unusually large state"
+        return "none: no token has an unusually large state; without sinks, each text's first token is left out"
     return "; ".join(map(_sink, rows[:2])) + (f"; {len(rows) - 2} more" if len(rows) > 2 else "")
 
 

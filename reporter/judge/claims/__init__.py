@@ -16,9 +16,10 @@ from reporter.core.errors import ReporterError
 from reporter.core.imports import Registry
 from reporter.core.numbers import counted
 from reporter.geometry.intervals import quantile
+from reporter.judge.estimates import FEWEST_MODELS, ROUNDING, Array
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import PATH, Incomparable, Missing, Numbers
-from reporter.judge.points import FEWEST_MODELS, LEVEL, ROUNDING, Array, Inequality, Outcome
+from reporter.judge.outcomes import LEVEL, Inequality, Outcome
 from reporter.metrics.base import Statistic
 from reporter.study import Study
 from reporter.study.claims import Claim

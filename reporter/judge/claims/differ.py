@@ -11,10 +11,12 @@ import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from reporter.core.places import place, token_set
-from reporter.judge import claims, points
+from reporter.judge import claims
 from reporter.judge.contrasts import Group, difference, over_corpora, paired
+from reporter.judge.estimates import FEWEST_MODELS, Bounds, Estimates, clipped
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing, Numbers, declared
+from reporter.judge.outcomes import THESE_MODELS, Outcome, Range, inequalities
 from reporter.judge.profiles import Profile, Profiles, in_common
 from reporter.metrics.base import Statistic
 from reporter.study import Study
@@ -125,7 +127,7 @@ def _foresees(study: Study, claim: DifferClaim, words: Mapping[str, int]) -> str
 
 
 @claims.claim_kind("differ", DifferClaim, place=3, compares_roles=_compares_roles, foresees=_foresees)
-def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, baseline: str | None) -> points.Outcome:
+def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, baseline: str | None) -> Outcome:
     """Test how two sets differ on a statistic: at a layer, or on its mean over layers.
 
     Each model has one number on a side: the mean over the side's corpora. Different models are compared by Welch's
@@ -151,8 +153,7 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
     if not same and (both := dict(each_a).keys() & dict(each_b).keys()):
         raise Missing(f"`a` and `b` both include {', '.join(sorted(both))}; remove them from one side")
     if same:
-        order = [found_b.models.index(model) for model in found_a.models]
-        estimates, g = paired(found_a, found_b.ordered(order))
+        estimates, g = paired(found_a, found_b.ordered(found_a.models))
     else:
         estimates, g = difference(found_a, found_b, same_texts=a.corpora == b.corpora)
     least, note = claims.smallest_effect(
@@ -164,10 +165,10 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
     where = _layer_text(numbers.statistic(claim.metric), claim.layer)
     corpora = list(dict.fromkeys([*a.corpora, *b.corpora]))
     models = list(dict.fromkeys(model for model, *_ in (*each_a, *each_b)))
-    few = [side for side in (found_a, found_b) if len(side.values) < points.FEWEST_MODELS]
+    few = [side for side in (found_a, found_b) if len(side.models) < FEWEST_MODELS]
     if certain and few and not fixed:
         whom = dict.fromkeys(model for side in few for model in side.models)
-        notes.append(f"the interval for {', '.join(whom)} is over texts: {points.THESE_MODELS}")
+        notes.append(f"the interval for {', '.join(whom)} is over texts: {THESE_MODELS}")
     if not same and (begins := claims.first_token_differences(numbers, models, view)):
         notes.append(
             f"warning: texts begin differently ({begins}), and {token_set(view)} include these first tokens; the token "
@@ -205,9 +206,9 @@ def _layer_text(statistic: Statistic | None, layer: int | str | None) -> str:
     return f"mean over {kind}s" if layer is None else f"the last {kind}" if layer == "last" else place(int(layer), step)
 
 
-def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float) -> dict[str, points.Outcome]:
+def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float) -> dict[str, Outcome]:
     """Return what is found of each model by itself, on both sides' corpora."""
-    other, findings, name = dict(b), dict[str, points.Outcome](), "the difference"
+    other, findings, name = dict(b), dict[str, Outcome](), "the difference"
     for model, number in a:
         finding = _tested(numbers, claim, number.minus(other[model]), least, name, detail={"statistic": name})
         finding = finding if finding.tested else replace(finding, why=claims.no_error(1, [model]))
@@ -215,12 +216,10 @@ def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float
     return findings
 
 
-def _tested(
-    numbers: Numbers, claim: Differ, estimates: points.Estimates, least: float, name: str, **more: Any
-) -> points.Outcome:
+def _tested(numbers: Numbers, claim: Differ, estimates: Estimates, least: float, name: str, **more: Any) -> Outcome:
     certain, bounds = bool(np.isfinite(estimates.error).all()), claims.difference_bounds(numbers, claim.metric)
-    tests = points.inequalities(estimates, claim.is_, least, name)
-    return points.Outcome.of(*tests, certain, bounds, wanted=points.Range.of(claim.is_, least), **more)
+    tests = inequalities(estimates, claim.is_, least, name)
+    return Outcome.of(*tests, certain, bounds, wanted=Range.of(claim.is_, least), **more)
 
 
 def _copies(numbers: Numbers, a: Sequence[str], b: Sequence[str]) -> list[str]:
@@ -246,7 +245,7 @@ def _read_side(numbers: Numbers, side: Any, claim: Differ, view: str, baseline: 
     return _Side(name, tuple(models), numbers.named(names or claim.models), tuple(on))
 
 
-_Each = Sequence[tuple[str, points.Estimates]]
+_Each = Sequence[tuple[str, Estimates]]
 
 
 def _groups(source: Profiles, sides: Sequence[_Side], notes: list[str]) -> Iterator[tuple[Group, _Each]]:
@@ -271,11 +270,11 @@ def _profiles(source: Profiles, side: _Side, model: str) -> list[Profile]:
     return [source.last(model, corpus) for corpus in side.corpora]
 
 
-def _evidence(each: _Each, side: _Side, bounds: points.Bounds, fixed: bool) -> Sequence[dict[str, Any]]:
+def _evidence(each: _Each, side: _Side, bounds: Bounds, fixed: bool) -> Sequence[dict[str, Any]]:
     rows = []
     for model, number in each:
         (low,), (high,) = (end.tolist() for end in number.interval())
-        ends = (None, None) if fixed or not np.isfinite([low, high]).all() else points.clipped((low, high), bounds)
+        ends = (None, None) if fixed or not np.isfinite([low, high]).all() else clipped((low, high), bounds)
         corpus = ", ".join(side.corpora)
         rows.append(
             {"model": model, "corpus": corpus, "value": float(number.value[0]), "ci_low": ends[0], "ci_high": ends[1]}

@@ -33,9 +33,20 @@ from reporter.geometry.statistics import (
     fisher,
     near_perfect,
 )
-from reporter.judge import claims, points
+from reporter.judge import claims
+from reporter.judge.estimates import FEWEST_MODELS, ROUNDING, Array, Estimates, over_models
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import PATH, Missing, Numbers
+from reporter.judge.outcomes import (
+    LEVEL,
+    THESE_MODELS,
+    Inequality,
+    Outcome,
+    Range,
+    every,
+    inequalities,
+    joined_by_model,
+)
 from reporter.judge.profiles import Profile, Profiles
 from reporter.study import Study
 from reporter.study import claims as forms
@@ -145,7 +156,7 @@ def _sampled(claim: RelationClaim, study: Study) -> Iterator[Complaint]:
 
 
 @claims.claim_kind("relation", RelationClaim, place=4, compares_roles=_compares_roles, fits=_sampled)
-def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, baseline: str | None) -> points.Outcome:
+def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, baseline: str | None) -> Outcome:
     """Test a correlation on each corpus.
 
     Args:
@@ -166,9 +177,9 @@ def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, 
     strict = numbers.named(claim.models)
     each = strict if claim.every is None else claim.every
     fixed = numbers.study.texts == "fixed" and claim.over == "types"
-    units: list[points.Outcome] = []
+    units: list[Outcome] = []
     evidence: list[dict[str, Any]] = []
-    by_model: dict[str, list[points.Outcome]] = defaultdict(list)
+    by_model: dict[str, list[Outcome]] = defaultdict(list)
     for corpus in corpora:
         if claim.over == "models":
             related, more = _over_models(numbers, claim, view, corpus, models, baseline, strict)
@@ -191,9 +202,9 @@ def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, 
         if len(related) > 1:
             most = max(pair.n for pair in related)
             evidence.append(units[-1].evidence(f"mean of {claims.independent(kin)}", corpus, n=most))
-            if len(kin.units) < points.FEWEST_MODELS and not fixed:
-                notes.append(f"the interval is over {claim.over}: {points.THESE_MODELS}")
-    result = points.every(units)
+            if len(kin.units) < FEWEST_MODELS and not fixed:
+                notes.append(f"the interval is over {claim.over}: {THESE_MODELS}")
+    result = every(units)
     if claim.over == "layers" and len(models) == 1:
         notes.append("adjacent layers of a model are similar, so its layers count as fewer points")
     if len(models) > 1 and claim.over != "models":
@@ -201,7 +212,7 @@ def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, 
     if len(corpora) > 1:
         notes.append(f"the claim must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
     sql = _sql(numbers, claim, view, models, corpora)
-    return replace(result, each=points.joined_by_model(by_model)).with_detail(
+    return replace(result, each=joined_by_model(by_model)).with_detail(
         models=models,
         corpora=corpora,
         evidence=claims.different_statistics(evidence),
@@ -230,16 +241,17 @@ def _over_layers(numbers: Numbers, claim: Relation, view: str, corpus: str, mode
 
 def _squared_error(side: Profile, rows: Sequence[int]) -> float:
     """Return how much errors over texts add to the variance between the layers of a profile."""
-    if side.errors is None:
+    numbers = side.numbers.some(rows)
+    if not numbers.known:
         return 0.0
-    if side.parts is None:
-        return float(np.square(side.errors[rows]).mean())
-    parts = side.parts[rows] - side.parts[rows].mean(axis=0)  # what moves all layers alike changes no correlation
+    if numbers.parts is None:
+        return float(np.square(numbers.larger).mean())
+    parts = numbers.parts - numbers.parts.mean(axis=0)  # what moves all layers alike changes no correlation
     return float(np.square(parts).sum(axis=-1).mean())
 
 
 def _moved(
-    sides: tuple[points.Array, points.Array], squared_errors: Sequence[float], claim: Relation, z: float
+    sides: tuple[Array, Array], squared_errors: Sequence[float], claim: Relation, z: float
 ) -> tuple[float, float]:
     """Return by how much errors over texts may have raised Fisher's z, and lowered it; infinite where they are all.
 
@@ -322,13 +334,11 @@ def _of_model(
     layer = None if whole else claim.layer
     source = Profiles(numbers, full_name, view, claim.site, claim.checkpoint, claim.step, layer)
     number = source.last(model, corpus).mean
-    error = float(points.max_of(number)[0])
+    error = float(number.larger[0])
     return float(number.value[0]), error if isfinite(error) else 0.0
 
 
-def _fisher(
-    x: points.Array, y: points.Array, claim: Relation, where: str, worth: float | None = None
-) -> tuple[float, float]:
+def _fisher(x: Array, y: Array, claim: Relation, where: str, worth: float | None = None) -> tuple[float, float]:
     """Return Fisher's z of a correlation and its error.
 
     Args:
@@ -341,7 +351,7 @@ def _fisher(
     Raises:
         Missing: a statistic does not vary.
     """
-    level = any(np.ptp(side) <= points.ROUNDING * np.abs(side).max() for side in (x, y))
+    level = any(np.ptp(side) <= ROUNDING * np.abs(side).max() for side in (x, y))
     r = None if level else correlation(x, y, claim.method)
     if r is None:
         raise Missing(f"{claim.x} or {claim.y} is constant ({where}), so it has no correlation")
@@ -374,46 +384,44 @@ def _mean_moved(related: Sequence[_Related]) -> tuple[float, float]:
     return float(raised), float(lowered)
 
 
-def _in_full(part: points.Inequality, moved: tuple[float, float]) -> points.Inequality:
+def _in_full(part: Inequality, moved: tuple[float, float]) -> Inequality:
     """Return a test whose error includes in full, at its level, what is not random and speaks against it."""
     raised, lowered = moved
     by, estimates = raised if part.less == part.fails else lowered, part.estimates
-    return replace(
-        part, estimates=replace(estimates, error=estimates.error + by / quantile(1 - points.LEVEL, estimates.df))
-    )
+    return replace(part, estimates=replace(estimates, error=estimates.error + by / quantile(1 - LEVEL, estimates.df)))
 
 
-def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) -> points.Outcome:
+def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) -> Outcome:
     """Decide on one correlation, or on the mean z of several independent models.
 
     Types of texts that are fixed are no sample of others: what is left of their error is rounding.
     """
     z = np.array([correlation.z for correlation in related])
-    errors = np.full(len(z), points.ROUNDING) if fixed else np.array([correlation.error for correlation in related])
+    errors = np.full(len(z), ROUNDING) if fixed else np.array([correlation.error for correlation in related])
     mean_error = errors.mean()
     # Layers of several models are tested by the models alone; types are shared, so that their error stays.
-    shared = claim.over == "types" or len(related) < points.FEWEST_MODELS
-    texts = np.array([mean_error]) if shared and np.isfinite(mean_error) else None
-    estimates = points.over_models(z[:, None], texts, 1.0)
-    if claim.over == "layers" and len(related) >= points.FEWEST_MODELS:
+    shared = claim.over == "types" or len(related) < FEWEST_MODELS
+    over_texts = np.full((len(z), 1), mean_error if shared else np.inf)
+    estimates = over_models(Estimates.of_texts(z[:, None], over_texts), 1.0)
+    if claim.over == "layers" and len(related) >= FEWEST_MODELS:
         # Models that agree more closely than independent layers could (all ranks equal, say) do so by saturation.
         least = np.sqrt(1 / (min(correlation.n for correlation in related) - 3) / len(related))
         error = np.maximum(np.where(np.isfinite(estimates.error), estimates.error, 0.0), least)
-        estimates = points.Estimates(estimates.value, error, estimates.df)
+        estimates = Estimates(estimates.value, error, estimates.df)
     moved = _mean_moved(related)
     chance = related[0].chance if len(related) == 1 else (0.0, 0.0)
     strength = _strength(claim)
     claimed = {"positive": "above", "negative": "below", "none": "same"}[claim.is_]
-    claimed_range = points.Range.of(claimed, strength, "g")
+    claimed_range = Range.of(claimed, strength, "g")
     name = f"{claim.method.capitalize()} correlation of {claim.x} and {claim.y} over {claim.over}"
-    needs, breaks = points.inequalities(estimates, claimed, max(atanh(strength), points.ROUNDING), name, shown=tanh)
+    needs, breaks = inequalities(estimates, claimed, max(atanh(strength), ROUNDING), name, shown=tanh)
     needs, breaks = (tuple(_in_full(part, moved) for part in parts) for parts in (needs, breaks))
-    several = len(related) >= points.FEWEST_MODELS
+    several = len(related) >= FEWEST_MODELS
     certain = bool(np.isfinite([*estimates.error, *moved]).all())
     few = f"there are too few independent {claim.over} for a correlation"
     if np.isinf(moved).any():
         few = f"errors over texts are as large as the differences between {claim.over}; add texts"
-    finding = points.Outcome.of(
+    finding = Outcome.of(
         needs,
         breaks,
         certain,

@@ -11,9 +11,20 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
-from reporter.judge import claims, points
+from reporter.judge import claims
+from reporter.judge.estimates import FEWEST_MODELS, Bounds
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing, Numbers
+from reporter.judge.outcomes import (
+    LEVEL,
+    THESE_MODELS,
+    Inequality,
+    Outcome,
+    Shown,
+    ShownProfile,
+    every,
+    joined_by_model,
+)
 from reporter.judge.profiles import Profile, Profiles, together
 from reporter.judge.shapes import PEAK_WITHIN, rule
 from reporter.study import claims as forms
@@ -114,7 +125,7 @@ def _fixed_peaks(claim: ShapeClaim, fixed: Fixed, plain: Collection[str]) -> Ite
 
 
 @claims.claim_kind("shape", ShapeClaim, place=2, refuses=_fixed_peaks)
-def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str | None) -> points.Outcome:
+def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str | None) -> Outcome:
     """Test a shape on each corpus, on each model that is named, or on the mean of a group (``every`` can say so).
 
     Args:
@@ -133,9 +144,9 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
     steps, named = shape.over == "step", numbers.named(shape.models)
     each = named if shape.every is None else shape.every
     read = source.over_training if steps else source.over_depth
-    units: list[points.Outcome] = []
+    units: list[Outcome] = []
     evidence: list[dict[str, Any]] = []
-    by_model: dict[str, list[points.Outcome]] = defaultdict(list)
+    by_model: dict[str, list[Outcome]] = defaultdict(list)
     for corpus in corpora:
         profiles, left_out = claims.left_out(models, partial(read, corpus=corpus), strict=named)
         notes += [*left_out, *(note for profile in profiles for note in profile.notes)]
@@ -153,9 +164,9 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
         joined, count = _test(numbers, profiles, kin.units, shape), len(kin.units)
         evidence.append(joined.evidence(f"mean of {claims.independent(kin)}", corpus))
         units.append(replace(joined, instead=_each_by_itself(alone, count)))
-        if count < points.FEWEST_MODELS and joined.tested:
-            notes.append(f"the interval is over texts: {points.THESE_MODELS}")
-    result = points.every(units)
+        if count < FEWEST_MODELS and joined.tested:
+            notes.append(f"the interval is over texts: {THESE_MODELS}")
+    result = every(units)
     if len(corpora) > 1:
         notes.append(f"the claim must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
     if len(models) > 1:
@@ -165,14 +176,14 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
         notes.append(f"p and interval are corrected for the choice among {result.part.scale:g} tests")
     sql = claims.layer_sql(numbers, shape.metric, view, models, corpora, shape.site, shape.layer if steps else None)
     seen = {place: profile for finding in units for place, profile in finding.seen.items()}
-    return replace(result, seen=seen, each=points.joined_by_model(by_model)).with_detail(
+    return replace(result, seen=seen, each=joined_by_model(by_model)).with_detail(
         models=models, corpora=corpora, evidence=claims.different_statistics(evidence), notes=notes, sql=sql
     )
 
 
-def _each_by_itself(alone: Mapping[str, points.Outcome], units: int) -> str:
+def _each_by_itself(alone: Mapping[str, Outcome], units: int) -> str:
     most = min(1.0, 2 * max(1.0 if finding.holds is None else finding.holds for finding in alone.values()))
-    if units < points.FEWEST_MODELS or most > 2 * points.LEVEL:
+    if units < FEWEST_MODELS or most > 2 * LEVEL:
         return ""
     return (
         f"each of the {len(alone)} models shows the shape on its own (p = {most:.2g} or less), which `every: true` "
@@ -193,9 +204,7 @@ def _refuse_what_is_fixed(profile: Profile, shape: Shape) -> None:
             )
 
 
-def _test(
-    numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequence[str]], shape: Shape
-) -> points.Outcome:
+def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequence[str]], shape: Shape) -> Outcome:
     statistic, steps = numbers.statistic(shape.metric), shape.over == "step"
     per_step = not steps and statistic is not None and statistic.per == "step"
     common = together(profiles, units, steps, any_correlation=per_step)
@@ -204,15 +213,15 @@ def _test(
         ruling = rule(shape.is_, common, at_least=least, tolerance=shape.tolerance, at=shape.at, within=shape.within)
     except ValueError as error:
         raise Missing(f"{error} ({profiles[0].model} on '{profiles[0].corpus}')") from None
-    several = len(units) >= points.FEWEST_MODELS
-    tested, bounds = common.errors is not None or several, claims.difference_bounds(numbers, shape.metric)
-    finding = points.Outcome.of(
+    several = len(units) >= FEWEST_MODELS
+    tested, bounds = common.numbers.known or several, claims.difference_bounds(numbers, shape.metric)
+    finding = Outcome.of(
         ruling.needs,
         ruling.breaks,
         tested,
         bounds,
         seen={
-            (p.model, p.corpus): points.ShownProfile(what, labels, tuple(p.values.tolist()))
+            (p.model, p.corpus): ShownProfile(what, labels, tuple(p.values.tolist()))
             for p in profiles
             for labels, what in [p.names(steps, per_step)]
         },
@@ -227,7 +236,7 @@ def _test(
         finding = replace(finding, value=value, low=low, high=high, wanted=claimed_range)
     good = ruling.positive
     if tested and good is not None and good is not part:
-        shown = points.Shown(good.name, good.wanted, good.value, *good.interval(bounds), min(1.0, 2 * float(good.p)))
+        shown = Shown(good.name, good.wanted, good.value, *good.interval(bounds), min(1.0, 2 * float(good.p)))
         finding = replace(finding, supported=shown)
     parts = [_part(inequality, tested, bounds) for inequality in (*ruling.needs, *ruling.breaks)]
     finding = finding.with_detail(definition=ruling.definition, parts=parts, statistic=name)
@@ -236,7 +245,7 @@ def _test(
     return finding.with_detail(notes=[note] if note else [])
 
 
-def _part(part: points.Inequality, tested: bool, bounds: points.Bounds) -> dict[str, Any]:
+def _part(part: Inequality, tested: bool, bounds: Bounds) -> dict[str, Any]:
     low, high = part.interval(bounds)
     row = {"name": part.name, "value": part.value, "ci_low": low, "ci_high": high, "claimed": part.wanted.text}
     p = float(part.p) if tested else None

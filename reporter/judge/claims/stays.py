@@ -14,7 +14,7 @@ from pydantic import Field
 from reporter.core.errors import UsageError, hint
 from reporter.judge.claims import claim_kind, layer_sql
 from reporter.judge.numbers import MetricRow, Missing, Numbers, at_layer, finite
-from reporter.judge.points import Outcome, Range
+from reporter.judge.outcomes import Outcome, Range
 from reporter.metrics.base import catalogue
 from reporter.store import Store
 from reporter.study import Study

@@ -1,11 +1,10 @@
 """``value:`` claims: a number against the published one, or against bounds that may be numbers of the study, too.
 
 The interval decides: the error towards a bound is that of the side of the interval that faces it, so that a bound just
-outside a 95 % interval has the one-sided p-value 0.025. It is wider than the one that is stored, by as much as so many
-texts ask for (:mod:`reporter.judge.points`). Of two numbers the errors are joined as if independent, which
-overstates the error of a difference where they rest on the same texts. A number without an interval, or with one that
-has no width, is compared as it stands; then there is no p-value, and the claim does not count among those that are
-corrected for.
+outside a 95 % interval has the one-sided p-value 0.025. Two numbers on one corpus are paired by text where their parts
+of texts are known; else their errors are joined as if independent, which overstates the error of a difference
+(:mod:`reporter.judge.estimates`). A number without an interval, or with one that has no width, is compared as it
+stands; then there is no p-value, and the claim does not count among those that are corrected for.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,16 +22,49 @@ from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError
 from reporter.core.numbers import short
 from reporter.core.places import place
-from reporter.geometry.intervals import below, errors_of, freedom, quantile, text_errors
+from reporter.geometry.intervals import freedom, quantile
 from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, layer_sql, left_out
-from reporter.judge.numbers import PATH, Bounded, MetricRow, Missing, Numbers, at_layer, finite
-from reporter.judge.points import FIXED, Array, Estimates, Inequality, Outcome, Range, clipped, every
+from reporter.judge.estimates import Array, Bounds, Estimates, measured
+from reporter.judge.numbers import PATH, Missing, Numbers, at_layer, finite
+from reporter.judge.outcomes import FIXED, Inequality, Outcome, Range, every
 from reporter.judge.profiles import by_definition, fixed_ends
 from reporter.store import Store
 from reporter.store.schema import Word
 from reporter.study import Study
 from reporter.study.claims import GROUPS, WITH_BASE, Bound, Claim, MetricNumber, Number, SqlNumber
 from reporter.study.part import AsTuple, Complaint, failure
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """One number that a claim names.
+
+    Args:
+        number: P = 1; its error is infinite where it has no interval.
+        notes: what a reader must know.
+        unsure: why it has no interval, though its statistic has; it decides nothing then.
+        corpus: the texts that it is of.
+    """
+
+    number: Estimates
+    notes: tuple[str, ...] = ()
+    unsure: str = ""
+    corpus: str = ""
+
+    @classmethod
+    def exactly(cls, value: float, notes: tuple[str, ...] = (), known: bool = True) -> Bounded:
+        """Return a number that has no error, or of which none is known."""
+        return cls(Estimates(np.array([value]), np.array([0.0 if known else np.inf])), notes)
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return float(self.number.value[0])
+
+    @property
+    def known(self) -> bool:
+        """Whether it has an interval."""
+        return self.number.known
 
 
 class ValueClaim(Claim):
@@ -150,13 +182,13 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
 
     def read(source: MetricNumber | SqlNumber | float) -> Bounded:
         if isinstance(source, float):
-            number = Bounded(source, source, source)
-        elif isinstance(source, SqlNumber):
-            number = sql_number(numbers.store, numbers.study, source.sql)
-            number = _over_texts(number, min(numbers.texts().values(), default=None), notes=number.notes)
+            return Bounded.exactly(source)
+        if isinstance(source, SqlNumber):
+            texts = min(numbers.texts().values(), default=None)
+            number = sql_number(numbers.store, numbers.study, source.sql, texts)
         else:
             number = metric_number(numbers, source, view, baseline)
-        return replace(number, low=None, high=None, unsure="") if fixed else number
+        return Bounded.exactly(number.value, number.notes, known=False) if fixed else number
 
     value = read(claim.value)
     low: Bounded | None
@@ -170,14 +202,11 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
             f"{sign} {bound.value:.4g}" for sign, bound in ((">", low), ("<", high)) if bound is not None
         )
     claimed = Range(shown, None if low is None else low.value, None if high is None else high.value)
-    numbers_known = [bound for bound in (value, low, high) if bound is not None]
-    exact = not any(bound.known and (bound.low, bound.high) != (bound.value, bound.value) for bound in numbers_known)
-    inside = (low is None or value.value > low.value) and (high is None or value.value < high.value)
-    if claim.within is not None:  # "within 0.01" includes 0.01, up to how floats are written
-        inside = abs(value.value - (claim.paper or 0.0)) <= claim.within * (1 + 1e-9)
-    holds, fails = _between(None if low is None else _above(value, low), None if high is None else _above(high, value))
-    notes = [*(note for bound in numbers_known for note in bound.notes), *_sizes(numbers, claim, view)]
-    why = unsure = next((bound.unsure for bound in numbers_known if bound.unsure), "")
+    every_number = [bound for bound in (value, low, high) if bound is not None]
+    exact = not any(bound.known and bound.number.error[0] > 0 for bound in every_number)
+    holds, fails = between(value, low, high)
+    notes = [*(note for bound in every_number for note in bound.notes), *_sizes(numbers, claim, view)]
+    why = unsure = next((bound.unsure for bound in every_number if bound.unsure), "")
     if exact and not unsure:
         what = "its interval has no width" if value.known else "the number has no interval"
         why = FIXED if fixed else f"{what}, so the verdict ignores the uncertainty of the number"
@@ -195,14 +224,14 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
         "notes": notes,
         "sql": _sql(numbers, claim, view, baseline),
         "bounds": [
-            {"bound": text, "value": bound.value, "ci_low": bound.low, "ci_high": bound.high}
+            {"bound": text, "value": bound.value} | dict(zip(("ci_low", "ci_high"), bound.number.ends(), strict=True))
             for text, bound in measured
         ],
     }
     if measured and nearest is not None:
-        (low_end,), (high_end,) = nearest.estimates.interval()
-        detail["difference"] = {"value": nearest.value, "ci_low": float(low_end), "ci_high": float(high_end)}
-    bounds: tuple[float | None, float | None] = (None, None)
+        low_end, high_end = nearest.estimates.ends()
+        detail["difference"] = {"value": nearest.value, "ci_low": low_end, "ci_high": high_end}
+    bounds: Bounds = (None, None)
     if isinstance(quantity, MetricNumber):
         bounds = numbers.bounds(quantity.metric)
         detail["models"] = [quantity.model]
@@ -210,15 +239,14 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
         if quantity.against:
             detail["statistic"] = f"{_described(numbers, quantity)} minus the base's"
             bounds = difference_bounds(numbers, quantity.metric)
-    least = most = None
-    if value.known:
-        wider = quantile(0.975, value.df) / quantile(0.975)
-        ends = value.value - wider * _half_width(value, -1), value.value + wider * _half_width(value, 1)
-        least, most = clipped(ends, bounds)
+    least, most = value.number.ends(bounds)
     if exact or unsure:
+        inside = (low is None or value.value > low.value) and (high is None or value.value < high.value)
+        if claim.within is not None:  # "within 0.01" includes 0.01, up to how floats are written
+            inside = abs(value.value - (claim.paper or 0.0)) <= claim.within * (1 + 1e-9)
         word: Word = "inconclusive" if unsure else "supported" if inside else "refuted"
-        return Outcome(None, None, value.value, least, most, claimed, word, why, detail=detail)
-    return Outcome(holds, fails, value.value, least, most, claimed, part=nearest, detail=detail)
+        return Outcome(None, None, value.value, least, most, claimed, word, why, detail=detail, bounds=bounds)
+    return Outcome(holds, fails, value.value, least, most, claimed, part=nearest, detail=detail, bounds=bounds)
 
 
 def _described(numbers: Numbers, source: MetricNumber) -> str:
@@ -239,45 +267,21 @@ def _named(numbers: Numbers, source: Any) -> str:
     return f"{_described(numbers, source)} of {source.model}{on}"
 
 
-def _over_texts(
-    number: MetricRow | Bounded,
-    texts: int | None,
-    bounds: tuple[float | None, float | None] = (None, None),
-    notes: tuple[str, ...] = (),
-) -> Bounded:
-    """Return a number with its interval, widened as so many texts ask for."""
-    value = number.value or 0.0
-    errors = text_errors(value, number.low, number.high, texts, bounds)
-    if errors is None:
-        return Bounded(value, number.low, number.high, notes)
-    down, up = (quantile(0.975) * error for error in errors)
-    return Bounded(value, value - down, value + up, notes, freedom(texts))
-
-
-def _paired(row: MetricRow, texts: int | None) -> Bounded:
-    """Return a difference that is stored with its interval."""
-    value = row.value or 0.0
-    down, up = (quantile(0.975) * error for error in row.errors(texts) or (0.0, 0.0))
-    return Bounded(value, value - down, value + up, df=freedom(texts))
-
-
-def _of_parts(value: float, parts: Array, df: float, corpus: str, notes: tuple[str, ...] = ()) -> Bounded:
-    """Return a number with the interval of its parts of texts."""
-    down, up = (quantile(0.975) * float(error) for error in errors_of(parts, df + 1))
-    return Bounded(value, value - down, value + up, notes, df, parts=parts, corpus=corpus)
-
-
 _UNSEEN = 3.0
 """Tokens of a kind that n tokens lack are at most this share over n, with 95 % confidence (the rule of three)."""
 
 
-def _with_unseen(number: Bounded, rarest: float, tokens: int, name: str) -> Bounded:
+def with_unseen(number: Bounded, rarest: float, tokens: int, name: str) -> Bounded:
     """Return a mean over tokens whose upper end allows for tokens of a kind that the texts lack."""
-    if number.high is None:
+    if not number.known:
         return number
     more = _UNSEEN * rarest / max(tokens, 1)
+    of = number.number
+    down, up = of.errors
+    tails = down, up + more / quantile(0.975, of.df)
     note = f"the upper end of {name} allows for tokens that these texts lack: +{short(more, 2)}"
-    return replace(number, high=number.high + more, notes=(*number.notes, note))
+    of = Estimates(of.value, np.maximum(*tails), of.df, tails=tails)
+    return replace(number, number=of, notes=(*number.notes, note))
 
 
 def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
@@ -298,51 +302,39 @@ def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
     return notes
 
 
+def _gap(a: Bounded, b: Bounded) -> Estimates:
+    """Return a − b, paired by text on one corpus; a number without an interval is taken as it stands."""
+    one, other = (of.number if of.known else Estimates(of.number.value, np.zeros(1)) for of in (a, b))
+    return one.minus(other, paired=a.corpus == b.corpus)
+
+
 def _nearest(value: Bounded, low: Bounded | None, high: Bounded | None) -> Inequality | None:
-    gaps = []
+    """Return the test against the bound that is nearest, counted in errors."""
+    tests = []
     for bound, less in ((low, False), (high, True)):
-        if bound is not None and (error := _error(value, bound)) > 0:
-            gap = Estimates(
-                np.array([value.value - bound.value]), np.array([error]), min(value.df, bound.df), np.array([error])
-            )
-            gaps.append(Inequality("the number minus the bound", gap, 0.0, less))
-    return min(gaps, key=lambda candidate: abs(candidate.value) / float(candidate.estimates.error[0]), default=None)
+        if bound is not None and (gap := _gap(value, bound)).error[0] > 0:
+            facing = gap.errors[0 if gap.value[0] > 0 else 1][0]
+            tests.append((abs(gap.value[0]) / facing, Inequality("the number minus the bound", gap, 0.0, less)))
+    return min(tests, key=lambda test: test[0], default=(0.0, None))[1]
 
 
-def _between(over: tuple[float, float] | None, under: tuple[float, float] | None) -> tuple[float, float]:
-    """Join "greater than the low bound" and "less than the high one", each with the p-value of its opposite.
+def between(value: Bounded, low: Bounded | None, high: Bounded | None) -> tuple[float, float]:
+    """Return the p-values of "it is greater than the low bound and less than the high one", and of the opposite.
 
     Both must hold. To fail, the number must lie beyond one of them; to the p-value of that comes the chance of being as
     far beyond the other, so that with equal bounds the test is two-sided.
     """
-    if over is None or under is None:
-        return over or under or (1.0, 1.0)
+    above = None if low is None else _gap(value, low)
+    below = None if high is None else _gap(high, value)
+    sides = [(float(gap.above(0.0)[0]), float(gap.below(0.0)[0])) for gap in (above, below) if gap is not None]
+    if len(sides) < 2:
+        return sides[0] if sides else (1.0, 1.0)
+    over, under = sides
     return max(over[0], under[0]), min(1.0, over[1] + under[0], under[1] + over[0])
 
 
 def _bounds(claim: ValueClaim) -> tuple[Bound | None, Bound | None]:
     return claim.between if claim.between is not None else (claim.above, claim.below)
-
-
-def _above(upper: Bounded, lower: Bounded) -> tuple[float, float]:
-    gap, error = upper.value - lower.value, _error(upper, lower)
-    if error == 0:
-        return (0.0, 1.0) if gap > 0 else (1.0, 0.0) if gap < 0 else (0.5, 0.5)
-    df = min(upper.df, lower.df)
-    return float(below(-gap / error, df)), float(below(gap / error, df))
-
-
-def _error(a: Bounded, b: Bounded) -> float:
-    side = 1 if a.value < b.value else -1
-    if a.parts is not None and b.parts is not None and a.corpus == b.corpus:  # what a text does to both falls out
-        return float(errors_of(a.parts - b.parts, min(a.df, b.df) + 1)[side > 0])
-    return float(np.hypot(_half_width(a, side), _half_width(b, -side))) / quantile(0.975)
-
-
-def _half_width(number: Bounded, side: int) -> float:
-    if number.low is None or number.high is None:
-        return 0.0
-    return max(0.0, number.high - number.value if side > 0 else number.value - number.low)
 
 
 def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:
@@ -377,18 +369,30 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
         raise Missing(f"{where} has no value: {numbers.why_missing(source.metric, row, under)}")
     ends = fixed_ends(at_layer(checkpoint, None, None)) if row.site in PATH else ()
     notes = tuple(by_definition(source.metric, layer, model, suffix) for _, layer, suffix in ends if layer == row.layer)
-    texts, parts = numbers.texts_of(source.metric, corpus), numbers.parts_of(source.metric, under, [row])
-    if parts is not None:
-        number = _of_parts(row.value, parts[0], freedom(texts), corpus, notes)
-    else:
-        number = _over_texts(row, texts, numbers.bounds(source.metric), notes)
+    estimates = _estimates(
+        row.value,
+        (row.low, row.high),
+        numbers.parts_of(source.metric, under, [row]),
+        numbers.texts_of(source.metric, corpus),
+        numbers.bounds(source.metric),
+    )
+    number = Bounded(estimates, notes, corpus=corpus)
     statistic = numbers.statistic(source.metric)
     if statistic is not None and statistic.rarest is not None:
-        number = _with_unseen(number, statistic.rarest, row.n, source.metric)
+        number = with_unseen(number, statistic.rarest, row.n, source.metric)
     has_interval = statistic is not None and statistic.interval and not source.metric.endswith("_floor")
     if has_interval and not number.known and not row.by_definition:
         return replace(number, unsure=f"{where} has no interval over these texts")
     return number
+
+
+def _estimates(
+    value: float, ends: Bounds, parts: Array | None, texts: int | None, bounds: Bounds = (None, None)
+) -> Estimates:
+    """Return a stored number with its error; one whose interval has no width has none."""
+    if None not in ends and ends == (value, value):
+        return Estimates(np.array([value]), np.zeros(1))
+    return measured(np.array([value]), [ends], parts, texts, bounds)
 
 
 def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:
@@ -416,22 +420,22 @@ def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     mine, theirs = (
         metric_number(numbers, alone.model_copy(update={"model": name}), view, None) for name in (source.model, base)
     )
-    value = mine.value - theirs.value
-    notes = (*mine.notes, *theirs.notes)
-    if mine.parts is not None and theirs.parts is not None:
-        return _of_parts(value, mine.parts - theirs.parts, min(mine.df, theirs.df), corpus, notes)
+    notes, gap = (*mine.notes, *theirs.notes), _gap(mine, theirs)
+    if gap.parts is not None:
+        return Bounded(gap, notes, corpus=corpus)
     matches = [row for row in at_layer(rows, source.layer, source.site) if row.low is not None] if rows else []
     if (
         len(matches) == 1
         and (source.layer != "last" or len(depths) == 1)
         and (source.layer is not None or single or matches[0].layer is None)
     ):
-        return _paired(matches[0], numbers.texts_of(source.metric, corpus))
+        row, texts = matches[0], numbers.texts_of(source.metric, corpus)
+        down, up = (np.array([error]) for error in row.errors(texts) or (0.0, 0.0))
+        return Bounded(Estimates(np.array([row.value]), np.maximum(down, up), freedom(texts), tails=(down, up)))
     if not (mine.known and theirs.known):
-        return Bounded(value, None, None, notes, unsure=mine.unsure or theirs.unsure)
-    down, up = (float(np.hypot(_half_width(mine, side), _half_width(theirs, -side))) for side in (-1, 1))
+        return replace(Bounded.exactly(gap.value[0], notes, known=False), unsure=mine.unsure or theirs.unsure)
     note = f"{source.metric} has no paired difference from a base: both intervals are combined as if independent"
-    return Bounded(value, value - down, value + up, (*notes, note), min(mine.df, theirs.df))
+    return Bounded(gap, (*notes, note))
 
 
 def _sql(
@@ -451,7 +455,7 @@ def _sql(
     return layer_sql(numbers, source.metric, under, shown, [corpus], source.site, source.layer)
 
 
-def sql_number(store: Store, study: Study, sql: str) -> Bounded:
+def sql_number(store: Store, study: Study, sql: str, texts: int | None) -> Bounded:
     """Return the first row of a query as a number.
 
     The query sees the rows of this study alone: another study of the same database may well have a model of the same
@@ -462,7 +466,8 @@ def sql_number(store: Store, study: Study, sql: str) -> Bounded:
         store: the database.
         study: the study.
         sql: one query. Its column ``value``, or its only column, is the number; ``ci_low`` and ``ci_high`` its
-        interval.
+            interval.
+        texts: over how many texts such an interval is.
 
     Raises:
         Missing: the query is wrong, gives no row, or no number.
@@ -487,7 +492,7 @@ def sql_number(store: Store, study: Study, sql: str) -> Bounded:
         raise Missing("the first row of the query has no value (NULL)")
     low, high = (_number(first, names[name]) if name in names else None for name in ("ci_low", "ci_high"))
     notes = [f"the query returned {len(rows):,} rows; the first is used"] if len(rows) > 1 else []
-    return Bounded(value, low, high, tuple(notes))
+    return Bounded(_estimates(value, (low, high), None, texts), tuple(notes))
 
 
 def _scoped(study: Study, sql: str) -> str:

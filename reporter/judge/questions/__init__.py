@@ -22,29 +22,25 @@ from reporter.judge.judging import NOT_REGISTERED, registration_lines
 from reporter.judge.numbers import Numbers, declared
 from reporter.judge.questions.alike import ALIKE
 from reporter.judge.questions.blocks import BLOCKS
-from reporter.judge.questions.changed import CHANGED, ask_loss, ask_numbers, ask_states
-from reporter.judge.questions.concepts import CONCEPTS, ask_concepts
+from reporter.judge.questions.changed import CHANGED
+from reporter.judge.questions.concepts import CONCEPTS
 from reporter.judge.questions.depth import DEPTH
 from reporter.judge.questions.extremes import ask_chance, ask_extremes, ask_references
 from reporter.judge.questions.layer import LAYER
 from reporter.judge.questions.models import ask_corpora, ask_models, ask_roles
+from reporter.judge.questions.paths import PATHS
 from reporter.judge.questions.probes import PROBED
 from reporter.judge.questions.question import Answer, Box, BoxColumn, Question, Read, Record, numeric, table
 from reporter.judge.questions.sinks import SINKS, ask_sinks
 from reporter.judge.questions.subjects import MATERIAL, Observation, Subjects, Test
-from reporter.judge.questions.training import TRAINING, ask_training
+from reporter.judge.questions.training import TRAINING
 from reporter.store import Store
 from reporter.store.schema import Finding
 from reporter.study import Study
 
 KINDS: Mapping[str, Callable[[Subjects], Iterator[Test]]] = {
-    "base": ask_states,
-    "base-loss": ask_loss,
-    "base-numbers": ask_numbers,
     "roles": ask_roles,
     "models": ask_models,
-    "training": ask_training,
-    "concepts": ask_concepts,
     "sinks": ask_sinks,
     "corpora": ask_corpora,
     "extremes": ask_extremes,
@@ -53,8 +49,8 @@ KINDS: Mapping[str, Callable[[Subjects], Iterator[Test]]] = {
 }
 """The kinds of findings, in the order of the report.
 
-First what a study was made to ask (changes against a base, differences of roles or models), then training and sinks,
-and last each model's own profiles.
+First differences of roles or models, then sinks, and last each model's own profiles. What an answer says (changes
+against a base, training, concepts) is no finding.
 """
 LEVEL = 0.05
 MOST = 7
@@ -121,9 +117,8 @@ def _also(subjects: Subjects, first: Observation, rest: Sequence[Observation]) -
 
 
 def _handful(observations: dict[str, list[Observation]]) -> list[tuple[str, Observation]]:
-    most = {kind: MOST if kind == "concepts" else SAME for kind in observations}  # each concept is its own question
     turns = chain.from_iterable(
-        zip_longest(*([(kind, result) for result in some[: most[kind]]] for kind, some in observations.items()))
+        zip_longest(*([(kind, result) for result in some[:SAME]] for kind, some in observations.items()))
     )
     chosen = sorted((turn for turn in turns if turn is not None), key=lambda turn: turn[1].weak)[:MOST]
     return [(kind, result) for kind in observations for other, result in chosen if other == kind]
@@ -144,7 +139,7 @@ def _row(subjects: Subjects, rank: int, kind: str, result: Observation, looked_a
         ci_high=result.interval[1],
         p_adjusted=min(1.0, result.p * looked_at),
         looked_at=looked_at,
-        chart=result.full_name + ".training" * result.training,
+        chart=result.full_name,
         detail={
             "what": result.what,
             "plainly": statistic.plainly if statistic else "",
@@ -158,7 +153,7 @@ def _row(subjects: Subjects, rank: int, kind: str, result: Observation, looked_a
     ).record({"metric": metric}, 0)
 
 
-QUESTIONS = (LAYER, CONCEPTS, CHANGED, PROBED, BLOCKS, DEPTH, ALIKE, TRAINING, SINKS)
+QUESTIONS = (LAYER, CONCEPTS, CHANGED, PROBED, BLOCKS, DEPTH, ALIKE, TRAINING, PATHS, SINKS)
 """Every question that stored numbers answer, in the order of the report."""
 
 _QUERIES = {

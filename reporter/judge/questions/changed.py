@@ -6,8 +6,6 @@ matter of chance. A difference beyond another seed may be one, so the finding te
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from math import hypot
 from typing import Any
 
@@ -19,9 +17,7 @@ from reporter.core.places import capital, in_backticks, listed, numbers_of, plac
 from reporter.core.table import Row
 from reporter.geometry.intervals import errors_of, errors_within, freedom, quantile, text_error
 from reporter.judge.claims import least_effect
-from reporter.judge.numbers import PATH, Missing, declared
-from reporter.judge.points import Estimates
-from reporter.judge.profiles import Profile, Profiles
+from reporter.judge.numbers import declared
 from reporter.judge.questions.question import (
     Advice,
     Box,
@@ -34,7 +30,6 @@ from reporter.judge.questions.question import (
     numeric,
     table,
 )
-from reporter.judge.questions.subjects import MATERIAL, Observation, Subject, Subjects, Test, curve, number
 from reporter.metrics.base import Statistic
 from reporter.store.answers import INDISTINGUISHABLE, NEAR, SAME, SMALL, ChangeAnswer, ChangedNumber
 
@@ -508,191 +503,3 @@ def _below_one(value: float) -> str:
 
 
 CHANGED = Question("changed", "What changed against the base?", (ChangeAnswer, ChangedNumber), _changes, _boxes)
-
-
-SEEDED = "the same model with another seed"
-NOT_MOVED = {
-    "rounding": "no token's state moved by more than rounding",
-    "precision": "no layer differs significantly by more than bf16 rounding",
-}
-
-
-def ask_states(subjects: Subjects) -> Iterator[Test]:
-    """Yield tests of whether the states of each model with a base differ from the base's."""
-    for row in subjects.changed:
-        if (subject := _subject(subjects, DISTANCE, row)) is not None:
-            yield partial(_states_finding, subject, row)
-
-
-def ask_loss(subjects: Subjects) -> Iterator[Test]:
-    """Yield tests of whether the loss of each model with a base differs from the base's."""
-    for row in subjects.changed:
-        subject = _subject(subjects, LOSS, row)
-        if subject is not None and row["loss"] and row["loss_low"] is not None:
-            yield partial(_loss_finding, subject, row)
-
-
-def ask_numbers(subjects: Subjects) -> Iterator[Test]:
-    """Yield tests of whether each main statistic of layers differs from the base's, at any layer."""
-    for full_name, statistic in subjects.statistics.items():
-        if statistic.per not in ("layer", "step") or full_name in subjects.against_base:
-            continue
-        for model, base in subjects.with_base.items():
-            for corpus in subjects.asked:
-                subject = Subject(subjects, full_name, statistic, model, corpus)
-                after, before = (subject.profile(subject.view, name) for name in (model, base))
-                if after is not None and before is not None and after.labels == before.labels:
-                    yield partial(_number_finding, subject, after, before)
-
-
-def _subject(subjects: Subjects, full_name: str, row: Record) -> Subject | None:
-    statistic, model, corpus = subjects.statistics.get(full_name), row["model"], row["corpus"]
-    if statistic is None or model not in subjects.with_base or corpus not in subjects.asked:
-        return None
-    return Subject(subjects, full_name, statistic, model, corpus)
-
-
-def _states_finding(subject: Subject, row: Record, level: float) -> Observation | None:
-    model, base, view, noise = subject.model, row["base"], row["view"], row["noise"]
-    profile, seeded = subject.profile(view), noise == "seed"
-    seeds = subject.profile(view, full_name=SEED) if seeded else None
-    p, first = 0.0, row["first_layer"]
-    test = f"states of the same tokens are compared, so chance makes no difference beyond {noise}"
-    if seeded:
-        test = f"the distance from the base against the distance from {SEEDED}, corrected for all layers"
-    if seeded and not row["changed"]:
-        return None  # a difference that is not significant is no finding
-    if seeded:
-        beyond = _beyond_seed(subject, profile, seeds, level)
-        if beyond is None:
-            return None
-        first, p = beyond
-        says = f"{model} differs from its base {base}{_BEYOND['seed']}{subject.on}, "
-    elif row["changed"]:
-        says = f"{model} differs{' only slightly' * row['small']} from its base {base}{subject.on}, "
-    else:
-        says = f"{model} does not differ from its base {base}{subject.on}: {NOT_MOVED[noise]}."
-    if row["changed"]:
-        says += (
-            f"from {place(first)} on. At the last layer, its states differ by {number(row['last_distance'])} of the "
-        )
-        says += "norm of the base's states."
-    value = float(row["last_distance"])
-    low, high = (value if row[name] is None else float(row[name]) for name in ("last_low", "last_high"))
-    curves = [] if profile is None else [curve(model, profile.x, profile.values)]
-    curves += [] if seeds is None else [curve("another seed", seeds.x, seeds.values, own=False)]
-    index = profile.labels.index(first) if profile is not None and first in profile.labels else None
-    return subject.observe(
-        Estimates(np.array([value]), np.array([0.0]), np.inf),
-        (),
-        says=says,
-        view=view,
-        interval=(low, high),
-        p=p,
-        effect=max(MATERIAL, min(1.0, value)),
-        what=f"{subject.statistic.title}, divided by its norm, at the last layer",
-        test=test,
-        layers=None if first is None else (first, row["layers"]),
-        curves=tuple(curves),
-        mark=None if profile is None or index is None else (float(profile.x[index]), float(profile.x[-1])),
-        notes=() if profile is None else profile.notes,
-        read=((model,), (view,), ("distance", "distance_seed")),
-        fact=f"{model} {row['changed']}",
-    )
-
-
-def _beyond_seed(
-    subject: Subject, tuned: Profile | None, seeds: Profile | None, level: float
-) -> tuple[int, float] | None:
-    """Return the first layer that lies farther from the base than from another seed, and its p-value."""
-    if tuned is None or seeds is None or tuned.errors is None or seeds.errors is None:
-        return None
-    shared = [label for label in tuned.labels if label in seeds.labels]
-    a, b = ([profile.labels.index(label) for label in shared] for profile in (tuned, seeds))
-    gap = tuned.points.some(a).minus(seeds.points.some(b), paired=True)
-    p = np.minimum(1.0, len(shared) * gap.above(0.0))
-    indices = np.flatnonzero(p <= level)
-    return (shared[int(indices[0])], float(p[indices[0]])) if len(indices) else None
-
-
-def _loss_finding(subject: Subject, row: Record, level: float) -> Observation | None:
-    value, low, high = (float(row[name]) for name in ("loss", "loss_low", "loss_high"))
-    least = subject.least(np.array([value]))
-    gap = Estimates(
-        np.array([value]), np.array([max(errors_within(value, low, high, subject.texts))]), freedom(subject.texts)
-    )
-    p = 2 * float((gap.above(least) if value > 0 else gap.below(-least))[0])
-    source = Profiles(subject.study.numbers, LOSS, row["view"])
-    try:
-        after, before = (
-            float(source.last(name, subject.corpus).values.mean()) for name in (subject.model, row["base"])
-        )
-    except Missing:
-        return None
-    if p > level:
-        return None
-    says = (
-        f"The loss of {subject.model} is {'higher' if value > 0 else 'lower'} than the loss of its base {row['base']}"
-    )
-    return subject.observe(
-        gap,
-        (),
-        says=f"{says}{subject.on}: {number(after)} against {number(before)} nats.",
-        view=row["view"],
-        interval=(low, high),
-        p=p,
-        effect=max(MATERIAL, min(1.0, abs(value))),
-        what=f"{subject.statistic.title} in nats, minus the loss of {row['base']}",
-        test=f"the loss differs from the loss of the base by more than {least:.2g}, paired over texts",
-        read=((subject.model, row["base"]), (row["view"],), ("lm",)),
-        fact=f"{subject.model} {value > 0}",
-    )
-
-
-def _number_finding(subject: Subject, tuned: Profile, before: Profile, level: float) -> Observation | None:
-    """Report the layer where a number is furthest from the base's, among those that differ, corrected for all."""
-    base, size = before.model, len(tuned.values)
-    estimates, how = tuned.points.minus(before.points, paired=True), "paired over texts"
-    if estimates.parts is None:
-        stored = {
-            row.layer: row
-            for row in subject.study.numbers.against_base(subject.full_name, subject.view)
-            if (row.model, row.corpus) == (subject.model, subject.corpus) and row.site in PATH
-        }
-        found = [stored[label].errors(subject.texts) for label in tuned.labels if label in stored]
-        errors = [max(error) for error in found if error is not None]
-        if len(errors) == size:
-            estimates = replace(estimates, error=np.array(errors), df=freedom(subject.texts))
-        elif tuned.errors is None or before.errors is None:
-            return None
-        else:
-            how = "over texts, not paired"
-    gaps = estimates.value
-    least = subject.least(tuned.values, before.values)
-    p = np.minimum(1.0, 2 * size * np.minimum(estimates.above(least), estimates.below(-least)))
-    top = int(np.where(p <= level, np.abs(gaps), -1.0).argmax())
-    if p[top] > level:
-        return None
-    alike = [tuned.labels[i] for i in range(size) if p[i] <= level and gaps[i] * gaps[top] > 0]
-    a, b = (float(profile.values[top]) for profile in (tuned, before))
-    says = f"{capital(subject.title)} is {'higher' if gaps[top] > 0 else 'lower'} in {subject.model} than in its base "
-    says += f"{base}{subject.on}, "
-    says += f"most at {subject.places([tuned.labels[top]])}" if len(alike) > 1 else f"at {subject.places(alike)}"
-    return subject.observe(
-        estimates.at(np.array(top)),
-        (a, b),
-        says=f"{says}: {number(a)} against {number(b)}.",
-        p=float(p[top]),
-        what=f"{subject.statistic.title}, {subject.places([tuned.labels[top]], whole=False)}: minus the base {base}",
-        test=f"the number differs from the number of the base by more than {least:.2g}, {how}, corrected for {size} "
-        f"{subject.averaged}; it differs in {subject.places(alike, whole=False)}",
-        layers=(min(alike), max(alike)),
-        curves=(
-            curve(subject.model, tuned.x, tuned.values, number=a),
-            curve(base, before.x, before.values, own=False, number=b),
-        ),
-        mark=(float(tuned.x[top]), float(tuned.x[top])),
-        notes=tuned.notes,
-        read=((subject.model, base), (subject.view,), (subject.statistic.name,)),
-        fact=f"{subject.full_name} {subject.model} {gaps[top] > 0}",
-    )

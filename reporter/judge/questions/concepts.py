@@ -4,20 +4,17 @@ Consistency tells that the differences of a concept's pairs point the same way. 
 task, so no layer is recommended here. The finding corrects the answer's p-values for all tests of the study.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
-from reporter.core.confined import quoted
 from reporter.core.numbers import interval, p_value, short
-from reporter.core.places import in_backticks, place, places, ranges
+from reporter.core.places import in_backticks, ranges
 from reporter.core.table import Row
 from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
 from reporter.geometry.statistics import behind_best
 from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
-from reporter.judge.questions.subjects import ONE_DRAW, UNKNOWN, Observation, Subjects, Test, curve, number
 from reporter.metrics.analysis import texts_share
 from reporter.store.answers import ConceptAnswer
 
@@ -224,63 +221,3 @@ def same_token_warning(row: Record, texts: str) -> str:
 
 
 CONCEPTS = Question("concepts", "Which concepts are directions?", (ConceptAnswer,), _concept_rows, _boxes)
-
-
-def ask_concepts(subjects: Subjects) -> Iterator[Test]:
-    """Yield tests of whether each concept of each trained model is a direction that its pairs share."""
-    models, study = subjects.numbers.study.models, subjects.numbers.study.study
-    by_concept = grouped(subjects.numbers.store.records(_ROWS, {"study": study}), "model", "pair_set", "concept")
-    concepts = Counter((rows[0]["model"], rows[0]["pair_set"]) for rows in by_concept)
-    for rows in by_concept:
-        model = rows[0]["model"]
-        if model in subjects.models and models[model].base not in subjects.models:
-            yield partial(_concept_finding, subjects, rows, concepts[model, rows[0]["pair_set"]])
-
-
-def _concept_finding(subjects: Subjects, rows: Sequence[Record], concepts: int, level: float) -> Observation | None:
-    """Report a concept whose strongest layer passes the level of findings, with the layers that its answer names."""
-    tested = [row for row in rows if row["p"] is not None and row["ci_low"] is not None]
-    p = {row["layer"]: max(row["p"], row["p_untrained"] or 0.0) for row in tested}
-    shared = [layer for layer in p if p[layer] <= LEVEL / concepts]
-    best = max(tested, key=lambda row: row["consistency"], default=None)
-    if best is None or p[best["layer"]] > level or best["layer"] not in shared:
-        return None
-    model, pair_set, concept = best["model"], best["pair_set"], best["concept"]
-    depth, chance, study = max(row["layer"] for row in rows), best["chance"] or 0.0, subjects.numbers.study
-    onwards = len(shared) > 1 and shared == [layer for layer in p if layer >= shared[0]] and shared[-1] == depth
-    where = f"from {place(shared[0])} on" if onwards else f"in {places(shared)}"
-    pairs = f" of '{pair_set}'" * (len(study.sections.get("pairs") or ()) > 1)
-    untrained = any(row["p_untrained"] is not None for row in tested)
-    more = ", more than with random weights," * untrained
-    says = f"In {model}, '{concept}'{pairs} is a direction that its pairs share{more} {where}; it is "
-    says += f"strongest at {places([best['layer']], blocks=depth)}: consistency {number(best['consistency'])}, "
-    says += f"chance level {number(chance, best['consistency'])}."
-    notes = [ONE_DRAW if untrained else UNKNOWN]
-    if best["same_token"] is not None:
-        notes.append(texts_share("texts of the concept", f"'{best['same_token']}'", best["pooling"]))
-    x = [row["layer"] / depth for row in tested]
-    return Observation(
-        says=says,
-        full_name="pairs.consistency",
-        model=model,
-        corpus=f"{pair_set}: {concept}",
-        view="words",
-        value=best["consistency"] - chance,
-        interval=(best["ci_low"] - chance, best["ci_high"] - chance),
-        p=p[best["layer"]],
-        effect=min(1.0, best["consistency"] - chance),
-        what=f"consistency of the pairs minus the chance level, layer {best['layer']}",
-        test=f"the consistency exceeds its chance level{' and that of random weights' * untrained} in these layers, "
-        f"corrected for {len(tested)} layers; random turns of the pairs confirm it",
-        layers=(shared[0], shared[-1]),
-        curves=(
-            curve(concept, x, [row["consistency"] for row in tested]),
-            curve("chance level", x, [row["chance"] or 0.0 for row in tested], own=False),
-        ),
-        mark=(shared[0] / depth, shared[-1] / depth),
-        notes=tuple(notes),
-        fact=f"{pair_set}: {concept}",
-        sql="SELECT model, checkpoint, pair_set, concept, pooling, site, layer, consistency, ci_low, ci_high, chance, "
-        f"p, n FROM pair_directions WHERE study = {quoted(study.study)} AND model = {quoted(model)} AND pair_set = "
-        f"{quoted(pair_set)} AND concept = {quoted(concept)} ORDER BY checkpoint, layer",
-    )

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from reporter.core.places import capital, ranges
-from reporter.judge.points import Array, Estimates, Points, around, span
+from reporter.judge.estimates import Array, Estimates
+from reporter.judge.points import Points, around, span
 from reporter.judge.profiles import Profile
 from reporter.judge.questions.subjects import (
     MATERIAL,
@@ -147,7 +148,7 @@ def ask_extremes(subjects: Subjects) -> Iterator[Test]:
 
 def signed(profile: Profile, sign: int) -> Profile:
     """Return a profile, upside down for a sign of −1."""
-    return replace(profile, values=sign * profile.values)
+    return replace(profile, numbers=profile.numbers.times(np.full(len(profile.x), float(sign))))
 
 
 def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float) -> Observation | None:
@@ -378,5 +379,5 @@ def _differs(subject: Subject, profile: Profile, chance: Profile, level: float) 
 def _difference(subject: Subject, profile: Profile, other: Profile) -> Estimates:
     size = len(profile.values)
     mean = subject.points(profile).combine(span(range(size), size)[None])
-    chance = other.mean if other.errors is not None else Estimates(other.mean.value, np.zeros(1), np.inf)
+    chance = other.mean if other.known else Estimates(other.mean.value, np.zeros(1))
     return mean.minus(chance)

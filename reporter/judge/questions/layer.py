@@ -10,7 +10,7 @@ High-Dimensional Abstraction Phase' (dimension). Pairs have an answer of their o
 (:mod:`reporter.judge.questions.concepts`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, isnan
@@ -261,6 +261,12 @@ def _of_model(criteria: Sequence[Sequence[Record]]) -> Iterator[Box]:
         yield _compared(rest)
 
 
+def measures_use(rows: Iterable[Record]) -> str:
+    """Return the full name of the strongest number that measures use; empty where none does."""
+    kinds = {row["kind"]: str(row["criterion"]) for row in rows}
+    return next((kinds[kind] for kind in _USE if kind in kinds), "")
+
+
 def advices(rows: Sequence[Record]) -> Iterator[tuple[str, str]]:
     """Yield the advice of each criterion that recommends a layer of one model, by its item, the strongest first."""
     for criterion in _by_criterion(rows) if rows else ():
@@ -392,6 +398,9 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
             "much of this lead is chance.",
             best,
         )
+    if (undecided := _undecided(rows)) and last is not None:
+        highest = f"Highest is {_label(best)}: {name} is {_number(best)}."
+        return f"{undecided} {highest}{_decides(last, units)}{_ties(rows)}", last
     take = f"Take {_label(best)}: {name} is"
     if last is None:
         return f"{take} {_number(best)}.{_ties(rows)}", best
@@ -422,6 +431,26 @@ def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
         f"{best['n']:,} {units}{decide}.{_ties(rows)}",
         best,
     )
+
+
+def _undecided(rows: Sequence[Record]) -> str:
+    """Say that the texts do not decide between layers; empty where one scores significantly less than the best."""
+    best = next(row for row in rows if row["best"])
+    layers = [row for row in rows if _pooled(row) == _pooled(best) and row["loss_low"] is not None and row is not best]
+    if not layers or any(row["loss_low"] > 0 for row in layers):
+        return ""
+    return (
+        f"These {best['n']:,} {_USE[best['kind']][2]} do not decide between layers: with {_way(best)}, none scores "
+        "significantly less than the best."
+    )
+
+
+def _decides(last: Record, units: str) -> str:
+    """Say how many texts would decide between the best and the last hidden state, as a further sentence."""
+    if last["best"] or not last["loss"]:
+        return ""
+    less = f" {capital(_label(last))} scores {_points(last['loss'])} points less (at most {_points(last['loss_high'])})"
+    return f"{less}; a decision needs about {_rounded(last['needed'])} {units}." if last["needed"] else f"{less}."
 
 
 def _against_own(own: Record, best: Record, last: Record | None, name: str, units: str) -> tuple[str, Record]:
@@ -529,13 +558,6 @@ _WEAK = (
 
 
 def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
-    if take["site"] == "final":
-        yield "The last hidden state is after the model's final norm or projection (measured)."
-    elif take["site"] == "block":
-        if take["normed"]:
-            yield "Each block of this model ends in a norm, so these states are normed (measured)."
-        else:
-            yield "These states are the output of the block, without a norm (measured)."
     labels, units = take["kind"] == "labels", _USE[take["kind"]][2]
     if labels:
         yield "A probe shows that states contain a label, not that the model uses it."
@@ -546,6 +568,13 @@ def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
             "The halves of a text share its topic and its words, so that a search for them needs no labels (the "
             "inverse cloze task, Lee, Chang & Toutanova 2019). For a task of your own, labels or pairs say more."
         )
+    if take["site"] == "final":
+        yield "The last hidden state is after the model's final norm or projection (measured)."
+    elif take["site"] == "block":
+        if take["normed"]:
+            yield "Each block of this model ends in a norm, so these states are normed (measured)."
+        else:
+            yield "These states are the output of the block, without a norm (measured)."
     yield "Another task may have another best layer."
     yield (
         f"Intervals compare layers and poolings on the same {'held-out ' * labels}{units}. They are valid for any "

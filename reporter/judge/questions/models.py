@@ -20,9 +20,11 @@ from reporter.core.places import capital, token_set
 from reporter.geometry.statistics import Method, fisher_interval
 from reporter.judge.claims import at_equal_size, first_token_differences
 from reporter.judge.contrasts import Group, difference, over_corpora
+from reporter.judge.estimates import FEWEST_MODELS, Estimates
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing
-from reporter.judge.points import FEWEST_MODELS, THESE_MODELS, Estimates, span
+from reporter.judge.outcomes import THESE_MODELS
+from reporter.judge.points import span
 from reporter.judge.profiles import Profile, in_common
 from reporter.judge.questions.subjects import (
     ONE_DRAW,
@@ -55,7 +57,7 @@ def ask_roles(subjects: Subjects) -> Iterator[Test]:
         if subjects.statistics[full_name].within_role or len(groups) < len(ROLES):
             continue
         several = min(len(group.values) for group in groups) >= FEWEST_MODELS
-        if several or all(group.errors is not None for group in groups):
+        if several or all(group.numbers.known for group in groups):
             yield partial(_roles_finding, subjects, sides, groups, several)
 
 
@@ -101,14 +103,9 @@ def _groups(subjects: Subjects, sides: Sequence[Side], baseline: str = "") -> It
         yield Group.of(Kinship.of(subjects.numbers.origins, list(numbers)), numbers)
 
 
-def _gaps(a: Group, b: Group) -> Estimates:
-    """Return how far each model of one group lies above each of the other, with errors over texts alone."""
-    assert a.errors is not None and b.errors is not None
-    value, df = (a.values[:, None] - b.values).ravel(), min(a.df, b.df)
-    if a.parts is not None and b.parts is not None:  # all read the same texts
-        return Estimates.of_parts(value, (a.parts[:, None] - b.parts).reshape(len(value), -1), df)
-    error = np.hypot(a.errors[:, None], b.errors).ravel()
-    return Estimates(value, error, df, error)
+def _gaps(a: Group, b: Group) -> list[Estimates]:
+    """Return how far each model of one group lies above each of the other, with errors over the texts that all read."""
+    return [above.minus(below, paired=True) for above in a.each for below in b.each]
 
 
 def _typical(sides: Sequence[Side], above: bool) -> float:
@@ -183,8 +180,8 @@ def _roles_finding(
     gap, g = difference(groups[0], groups[1])
     least = first.least(*(group.values for group in groups))
     above = bool(gap.value[0] > 0)
-    pairs = gap if several else _gaps(groups[0], groups[1])
-    p = 2 * float((pairs.above(least) if above else pairs.below(-least)).max())
+    pairs = [gap] if several else _gaps(groups[0], groups[1])
+    p = 2 * max(float((pair.above(least) if above else pair.below(-least))[0]) for pair in pairs)
     base = [group for group in _groups(subjects, sides, RANDOM) if group is not None and group.known]
     if len(base) == len(ROLES):
         more = gap.minus(difference(base[0], base[1])[0], paired=True)
@@ -234,12 +231,12 @@ def _models_finding(subjects: Subjects, models: Side, level: float) -> Observati
     first, corpora = _first_subject([models])
     sides = [{model: statistics} for model, statistics in models.items()]
     groups = [group for group in _groups(subjects, sides) if group is not None]
-    if len(groups) < len(models) or any(group.errors is None for group in groups):
+    if len(groups) < len(models) or not all(group.numbers.known for group in groups):
         return None
     least = first.least(*(group.values for group in groups))
     order = sorted(groups, key=lambda group: group.mean)
     low, high = order[0], order[-1]
-    gap = _gaps(high, low)
+    (gap,) = _gaps(high, low)
     pairs = len(groups) * (len(groups) - 1) // 2
     p = min(1.0, 2 * pairs * float(gap.above(least)[0]))
     if p > level:

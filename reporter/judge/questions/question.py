@@ -158,19 +158,27 @@ def boxes_of(question: Question, tables: Mapping[str, Sequence[Record]]) -> Sequ
     return question.boxes(tables) if any(tables.values()) else ()
 
 
-def markdown(answers: Sequence[Answer]) -> str:
-    """Return the answers of a study as Markdown: a section for each question, then the questions without an answer."""
-    lines = [line for answer in answers if answer.boxes for line in _section(answer)]
-    if unanswered := [answer for answer in answers if not answer.boxes]:
-        lines += ["## Not answered by this study", ""]
+def markdown(answers: Sequence[Answer], asked: bool = False) -> str:
+    """Return the answers of a study as Markdown: a section for each question, then the questions without an answer.
+
+    Args:
+        answers: of the study.
+        asked: whether a reader asked for these questions, so that each says what it lacks.
+    """
+    lines = [line for answer in answers if answer.boxes for line in _section(answer, asked)]
+    unanswered = [answer for answer in answers if not answer.boxes]
+    if unanswered and asked:
         lines += [
-            f"- **{answer.question.title}** {'; '.join(answer.lacks) or 'Nothing found in the numbers of this study.'}"
+            f"**{answer.question.title}** {'; '.join(answer.lacks) or 'Nothing found in the numbers of this study.'}"
             for answer in unanswered
         ]
+    elif unanswered:
+        names = ", ".join(answer.question.name for answer in unanswered)
+        lines.append(f"Not answered by this study: {names}. `reporter answer STUDY --only NAME` says what to add.")
     return "\n".join(lines).strip()
 
 
-def _section(answer: Answer) -> Iterator[str]:
+def _section(answer: Answer, asked: bool) -> Iterator[str]:
     yield from (f"## {answer.question.title}", "")
     for box in answer.boxes:
         yield from (f"**{box.about}**: {box.says}", "")
@@ -183,7 +191,7 @@ def _section(answer: Answer) -> Iterator[str]:
             yield ""
         if box.notes:
             yield from (*(f"- {note}" for note in box.notes), "")
-    for lack in answer.lacks:
+    for lack in answer.lacks if asked else ():
         yield from (f"Not answered here: {lack}", "")
 
 

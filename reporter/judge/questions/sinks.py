@@ -16,8 +16,9 @@ from reporter.core.numbers import short
 from reporter.core.places import capital, in_backticks
 from reporter.core.table import Row
 from reporter.forward.token_categories import FACTOR
+from reporter.judge.estimates import Array, Estimates
 from reporter.judge.judging import NO_SINKS
-from reporter.judge.points import Array, Estimates, around, span
+from reporter.judge.points import around, span
 from reporter.judge.profiles import Profile
 from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
 from reporter.judge.questions.subjects import RANDOM, SEARCHED, Observation, Subject, Subjects, Test, between, curve

@@ -7,7 +7,7 @@ a subject only if its weights are not those of an initialisation, which the gain
 
 **If a study asks what changed, findings say what changed.** A rounded, pruned or tuned model has its base's peaks,
 sinks and cosines, damaged or not. They are no change, so neither the base nor its copy has findings about them. A model
-with a trained base is a subject of what compares it with its base, and of its own training; the base has no findings.
+with a trained base is a subject of what compares it with its base; the base has no findings.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from reporter.core.places import end, places
 from reporter.core.table import LAST_CHECKPOINT
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.claims import among, least_effect
+from reporter.judge.estimates import Array, Estimates
 from reporter.judge.judging import NO_SINKS
 from reporter.judge.numbers import PATH, Missing, Numbers
-from reporter.judge.points import Array, Estimates, Points
+from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles, together
-from reporter.judge.questions.question import Record, answered
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Statistic, catalogue
 
@@ -142,7 +142,6 @@ class Observation:
         what: what the number is.
         test: how it was tested.
         layers: first and last layer of the finding; None for all.
-        training: whether the chart over training shows it.
         curves: lines of the small picture.
         mark: the part of the x axis that is highlighted.
         notes: what a reader must know.
@@ -165,7 +164,6 @@ class Observation:
     what: str
     test: str
     layers: tuple[int, int] | None = None
-    training: bool = False
     curves: tuple[dict[str, Any], ...] = ()
     mark: tuple[float, float] | None = None
     notes: tuple[str, ...] = ()
@@ -255,13 +253,13 @@ class Subject:
             fewest: the fewest points.
         """
         profile = self.profile(view or self.view, self.baseline(baseline) if baseline else "")
-        if profile is None or profile.errors is None or len(profile.values) < fewest:
+        if profile is None or not profile.known or len(profile.values) < fewest:
             return None
         return profile if like is None or profile.labels == like.labels else None
 
-    def points(self, profile: Profile, steps: bool = False) -> Points:
-        """Return a profile, over depth or over training, for tests."""
-        return together([profile], [[profile.model]], steps, self.statistic.per == "step" and not steps)
+    def points(self, profile: Profile) -> Points:
+        """Return a profile over depth for tests."""
+        return together([profile], [[profile.model]], False, self.statistic.per == "step")
 
     def baseline(self, kind: str) -> str:
         """Return the database's name for a baseline of the model, which may have no numbers."""
@@ -370,21 +368,11 @@ class Subjects:
         bases = {model: self.numbers.study.models[model].base for model in self.models}
         return {model: base for model, base in bases.items() if base is not None and base in self.models}
 
-    @cached_property
-    def changed(self) -> Sequence[Record]:
-        """The changes against the base, from the answer to that question; empty if no model has a base."""
-        if not self.with_base:
-            return ()
-        from reporter.judge.questions.changed import CHANGED
-
-        return answered(CHANGED, self.numbers.study.study, self._records).tables["change_answers"]
-
-    def each(self, *per: str, copies: bool = False) -> Iterator[Subject]:
+    def each(self, *per: str) -> Iterator[Subject]:
         """Yield each main statistic of each model on each corpus that has numbers of it.
 
         Args:
             per: kinds of statistics (:attr:`~reporter.metrics.base.Statistic.per`).
-            copies: whether models with a base are subjects of what they may have from it. Bases never are.
         """
         bases = set(self.with_base.values())
         for full_name, statistic in self.statistics.items():
@@ -392,7 +380,7 @@ class Subjects:
                 continue
             measured = {(row.model, row.corpus) for row in self.numbers.rows(full_name, self.view(full_name))}
             for model in self.models:
-                if model in bases or (model in self.with_base and not (copies or full_name in self.against_base)):
+                if model in bases or (model in self.with_base and full_name not in self.against_base):
                     continue
                 for corpus in self.asked:
                     if (model, corpus) in measured:

@@ -1,23 +1,19 @@
 """The question when in training: at which step each main statistic changes, and from when on it is stable."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from reporter.core.numbers import short
+from reporter.core.places import capital
 from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import freedom, quantile, text_error
-from reporter.geometry.statistics import LEVEL, SeriesChange, half_way, holm, passage, rests, turn
+from reporter.geometry.statistics import LEVEL, SeriesChange, half_way, holm, rests, turn
 from reporter.judge.claims import least_effect
-from reporter.judge.numbers import Missing, main_statistics
-from reporter.judge.points import Points
-from reporter.judge.profiles import Profile, Profiles
-from reporter.judge.questions.extremes import FEWEST, extreme, signed
+from reporter.judge.numbers import main_statistics
 from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
-from reporter.judge.questions.subjects import Observation, Subject, Subjects, Test, curve, number, topic
 from reporter.metrics.base import Statistic
 from reporter.store.answers import TrainingAnswer
 
@@ -118,9 +114,11 @@ def _box(rows: Sequence[Record]) -> Box:
         by_number.setdefault(f"{row['metric']}.{row['statistic']}", {})[row["kind"]] = row
     changed = {name: kinds for name, kinds in by_number.items() if len(kinds) > 1}
     titles = {name: statistics[name].title if name in statistics else name for name in by_number}
+    first = next((name for name in statistics if name in changed), None)
+    lead = "" if first is None else _lead(titles[first], changed[first])
     return Box(
         about=f"{rows[0]['model']} on {rows[0]['corpus']}",
-        says=_says(changed, titles, len(by_number)),
+        says=lead + _says(changed, titles, len(by_number)),
         **table(
             [kinds | {"title": titles[name]} for name, kinds in changed.items()],
             BoxColumn("number", lambda kinds: kinds["title"]),
@@ -132,6 +130,17 @@ def _box(rows: Sequence[Record]) -> Box:
         ),
         notes=(_MEANS.format(rows[0]["checkpoints"]), *([_RANGES] if changed else [])),
     )
+
+
+def _lead(title: str, kinds: Mapping[str, Record]) -> str:
+    """Return how the first statistic that changes does so, as a first sentence."""
+    rest, half = kinds["rest"], kinds.get("half-way")
+    first, last = rest["first"], rest["last"]
+    ends = f"from {short(first, 2)} to {short(last, 2)}"
+    if half is None:
+        return f"{capital(title)} goes {ends}, on average over layers, with a turn {_steps(kinds['turn'])}. "
+    verb = "rises" if last > first else "falls"
+    return f"{capital(title)} {verb} {ends}, on average over layers, half of it {_steps(half)}. "
 
 
 def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str], tested: int) -> str:
@@ -167,102 +176,3 @@ def _step(row: Record | None, value: bool = False) -> str:
 
 
 TRAINING = Question("training", "When in training?", (TrainingAnswer,), _training_rows, _boxes)
-
-
-def ask_training(subjects: Subjects) -> Iterator[Test]:
-    """Yield tests of where each statistic of a model with checkpoints turns, and where it passes half-way."""
-    for subject in subjects.each("layer", "step", "model", copies=True):
-        source = Profiles(subjects.numbers, subject.full_name, subject.view)
-        try:
-            profile = source.over_training(subject.model, subject.corpus)
-        except Missing:
-            continue
-        if profile.errors is None or len(profile.values) < FEWEST:
-            continue
-        for sign in (1, -1):
-            yield partial(_turn_finding, subject, profile, sign)
-        yield partial(_half_way_finding, subject, profile)
-
-
-def passes_half_way(subject: Subject, points: Points, least: float, level: float) -> tuple[int, int, float] | None:
-    """Return between which two points a series passes the middle of its first and its last value, and the p-value.
-
-    The last value differs from the first by more than ``least``. Each point is tested for its side of the middle, at
-    ``level`` over the number of points. None if the ends do not differ, or if a point beyond the middle comes before
-    one that has not reached it, so that there is no single passage.
-    """
-    size = len(points.x)
-    eye = np.eye(size)
-    whole = points.combine((eye[-1] - eye[0])[None])
-    p = 2 * float(min(whole.above(least)[0], whole.below(-least)[0]))
-    if p > level:
-        return None
-    side = np.sign(whole.value[0])
-    off = points.combine(side * (eye - (eye[0] + eye[-1]) / 2))
-    passed = passage(*(size * p_values <= level for p_values in (off.below(0.0), off.above(0.0))))
-    return None if passed is None else (*passed, p)
-
-
-def _half_way_finding(subject: Subject, profile: Profile, level: float) -> Observation | None:
-    points, least, size = subject.points(profile, steps=True), subject.least(profile.values), len(profile.values)
-    passed = passes_half_way(subject, points, least, level)
-    if passed is None or passed[1] - passed[0] > (size + 2) // 3:
-        return None
-    start, stop, p = passed
-    change = points.combine((np.eye(size)[-1] - np.eye(size)[0])[None])
-    ends = (float(profile.values[0]), float(profile.values[-1]))
-    a, b = (f"{profile.labels[i]:,}" for i in (start, stop))
-    mean = _mean(subject)
-    says = f"{subject.named} {'rises' if ends[1] > ends[0] else 'falls'} during training{subject.on}, from "
-    says += f"{number(ends[0])} to {number(ends[1])}{mean}; half of the change happens between steps {a} and {b}."
-    return subject.observe(
-        change,
-        ends,
-        says=says,
-        p=p,
-        what=f"{subject.statistic.title}{mean}: last checkpoint minus first",
-        test=f"the last checkpoint differs from the first by more than {least:.2g}; checkpoints up to step {a} and "
-        f"from step {b} on lie on different sides of the midpoint ({size} checkpoints, corrected)",
-        fact=f"{subject.model} in training, {topic(subject.full_name)}, steps {a} to {b}, {ends[1] > ends[0]}",
-        **_shown(subject, profile, start, stop),
-    )
-
-
-def _turn_finding(subject: Subject, profile: Profile, sign: int, level: float) -> Observation | None:
-    least = subject.least(profile.values)
-    peak = extreme(subject.points(signed(profile, sign), steps=True), least, level)
-    if peak is None:
-        return None
-    steps = [f"{profile.labels[i]:,}" for i in (peak.at, peak.among[0], peak.among[-1])]
-    value, first, last = (float(profile.values[i]) for i in (peak.at, 0, -1))
-    mean, turns = _mean(subject), ("rises", "falls") if sign > 0 else ("falls", "rises")
-    says = f"{subject.named} {turns[0]} until step {steps[0]} of training and then {turns[1]}{subject.on}: "
-    says += f"{number(first)}, {number(value)}, {number(last)}{mean}"
-    says += f". Steps {steps[1]} to {steps[2]} do not differ significantly." if len(peak.among) > 1 else "."
-    return subject.observe(
-        peak.height,
-        (value, first, last),
-        sign=sign,
-        says=says,
-        p=peak.p,
-        what=f"{subject.statistic.title}{mean}: step {steps[0]} minus the {'higher' if sign > 0 else 'lower'} of the "
-        "first and the last",
-        test=f"every checkpoint outside of these steps is {'lower' if sign > 0 else 'higher'} than another one by more "
-        f"than {least:.2g}, corrected for {len(profile.values) - 1} comparisons each",
-        **_shown(subject, profile, peak.among[0], peak.among[-1]),
-    )
-
-
-def _mean(subject: Subject) -> str:
-    return "" if subject.statistic.per == "model" else f", mean over {subject.averaged}"
-
-
-def _shown(subject: Subject, profile: Profile, start: int, stop: int) -> dict[str, Any]:
-    """Return the picture and the notes of an observation about training; checkpoints have equal distances."""
-    x = np.linspace(0, 1, len(profile.values))
-    return {
-        "training": True,
-        "curves": (curve(subject.model, x, profile.values),),
-        "mark": (float(x[start]), float(x[stop])),
-        "notes": (*profile.notes, "the interval is over texts: it is about this run, not about another seed"),
-    }

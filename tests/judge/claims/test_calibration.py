@@ -8,17 +8,23 @@ import re
 import numpy as np
 import pytest
 from oracles import claim_calibration as oracle
-from oracles.claim_calibration import FORMS, HILLS, LEVELS, RELATED, TRUE, rates, worst
+from oracles.claim_calibration import FORMS, HILLS, LEVELS, RELATED, TRUE, rare_tokens, rates, worst
 
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
 from reporter.judge.claims import power
+from reporter.judge.estimates import Estimates, over_models
 from reporter.judge.judging import corrected
-from reporter.judge.points import LEVEL, Estimates, Inequality, Outcome, over_models
+from reporter.judge.outcomes import LEVEL, Inequality, Outcome
 
 PERCENT = 0.05
 """No allowance for chance: the aim is 2.5 %, the seeds are fixed, and a thousand repetitions read 3.3 % at most."""
 FEW, MANY = 20, 60
+
+
+def unknown(values):
+    """Numbers without errors over texts."""
+    return Estimates.of_texts(values, np.full(values.shape, np.inf))
 
 
 @pytest.mark.parametrize(("models", "interval"), [(1, True), (1, False), (3, True), (3, False), (RELATED[0], False)])
@@ -109,7 +115,7 @@ def test_the_effect_that_the_advice_names_is_shown_in_80_percent_of_studies(mode
     at = float(re.search(r"verdict if [^;]* > ([0-9.]+)", advice(estimates, models, tested))[1])
     noise = error * np.random.default_rng(models).standard_normal((repetitions, max(models, 1), 1))
     if models:
-        simulated = over_models(at + np.sqrt(models) * noise, None, 1.0)
+        simulated = over_models(unknown(at + np.sqrt(models) * noise), 1.0)
     else:
         simulated = Estimates(at + noise[:, 0], known, np.inf, known)
     assert (simulated.above(0.1) <= LEVEL / tested).mean() == pytest.approx(0.8, abs=0.03)
@@ -121,7 +127,7 @@ def test_as_many_models_as_the_advice_names_decide_in_80_percent_of_studies(test
     estimates = Estimates(np.array([0.1 + gap]), np.array([sd / np.sqrt(3)]), 2)
     models = int(re.search(r"about ([0-9]+) independent models", advice(estimates, 3, tested))[1])
     values = 0.1 + gap + sd * np.random.default_rng(models).standard_normal((4000, models, 1))
-    shown = (over_models(values, None, 1.0).above(0.1) <= LEVEL / tested).mean()
+    shown = (over_models(unknown(values), 1.0).above(0.1) <= LEVEL / tested).mean()
     assert 0.77 <= shown <= 0.93, "the first whole number of models at which it is 80 %"
 
 
@@ -129,3 +135,9 @@ def test_several_claims_are_corrected_by_holm_and_a_single_one_is_its_95_percent
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])  # a textbook's
     assert holm([0.02, 0.02, 0.7]) == pytest.approx([0.06, 0.06, 0.7]) and holm([0.6, 0.7]) == [1, 1] and holm([]) == []
     assert [corrected([sides]) for sides in ((0.02, 0.98), (0.98, 0.02), (0.3, 0.7))] == [[0.04], [0.04], [0.6]]
+
+
+@pytest.mark.parametrize("texts", [12, 50])
+def test_a_limit_on_a_mean_that_rare_giant_tokens_decide_is_not_supported_by_texts_without_them(texts):
+    supported, refuted = rare_tokens(texts, 400)
+    assert supported <= PERCENT and refuted <= PERCENT

@@ -7,7 +7,7 @@ from scipy import stats
 from reporter.geometry.intervals import VERDICT_TEXTS, tails_of
 from reporter.judge.claims import detectable_ratio
 from reporter.judge.detecting import Detectable, detectable, lines
-from reporter.judge.points import Estimates
+from reporter.judge.estimates import Estimates
 from reporter.texts.sources.stored import FileCorpus
 
 ERROR, STORED = 0.01, 40
@@ -61,7 +61,7 @@ def test_the_programs_own_test_has_80_percent_power_at_the_number_that_is_named(
         x = np.exp(spread * rng.standard_normal((2, repetitions, texts)))
         x = x[0] - x[1]
         parts = (x - x.mean(axis=1, keepdims=True)) / (texts * (texts - 1)) ** 0.5
-        return Estimates.of_parts(x.mean(axis=1, keepdims=True) + gap, parts[:, None], texts - 1.0)
+        return Estimates.of_parts(x.mean(axis=1, keepdims=True) + gap, parts[:, None], texts)
 
     pilots = tested(20, 400)
     skew = float(np.max(tails_of(pilots.parts), axis=0).mean())

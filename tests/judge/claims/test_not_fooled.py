@@ -6,7 +6,7 @@ import pytest
 from reporter.charts.chart import filled
 from reporter.charts.profile import TRAINING
 from reporter.judge.judging import _reason
-from reporter.judge.points import Outcome, Range
+from reporter.judge.outcomes import Outcome, Range
 from reporter.judge.questions.training import _SERIES as SERIES
 from reporter.report.sides import PROFILES
 from reporter.runs.whole import write_over_models
@@ -39,7 +39,7 @@ def test_every_mean_over_layers_leaves_out_what_is_fixed(world):
     write_over_models(world.store, "s")
     means = world.store.frame("SELECT value FROM over_models WHERE layer IS NULL")["value"]
     compared = world.store.frame(filled(PROFILES, study="s", statistics="convergence.similarity"))
-    compared = compared.groupby("model")["value"].mean()
+    compared = compared[~compared["fixed"]].groupby("model")["value"].mean()
     series = world.store.frame(SERIES, {"study": "s"})["value"]
     drawn = world.store.frame(filled(TRAINING, study="s", metric="convergence", statistic="similarity"))
     for values, count in ((means, 3), (compared, 2), (series, 4), (drawn.loc[drawn["layer"].isna(), "value"], 4)):

@@ -1,11 +1,9 @@
 """Concepts where the truth is known: shared from the start, late, in the middle, at no layer; and chance alone."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from reporter.judge.questions.concepts import CONCEPTS, ask_concepts, layers_of
+from reporter.judge.questions.concepts import CONCEPTS, layers_of
 from reporter.judge.questions.question import answered
 from reporter.metrics._directions import at_least, consistency, cosines_and_influences, weighted_consistency
 
@@ -58,18 +56,6 @@ def test_planted_directions_are_shared_where_they_were_planted():
     assert layers_of(of_concept(answer, "middle")) == "in layers 2–4"
     (box,) = answer.boxes
     assert not box.code and "Take" not in box.says
-
-
-def test_a_finding_names_the_layers_that_its_answer_calls_shared():
-    """The level of findings, which is far lower, decides on the concept; layers keep the level of the answer."""
-    rows = of_concept(concepts({"one": [0, 0, 2.2, 4, 4, 0, 0]}), "one")
-    assert 0.01 < rows[2]["p"] < 0.05 and rows[3]["p"] < 1e-6
-    study = SimpleNamespace(study="s", models={"m": SimpleNamespace(base=None)}, sections={})
-    numbers = SimpleNamespace(study=study, store=SimpleNamespace(records=lambda *_: rows))
-    (test,) = ask_concepts(SimpleNamespace(models=["m"], numbers=numbers))
-    assert [row["layer"] for row in rows if row["shared"]] == [2, 3, 4]
-    finding = test(1e-4)
-    assert finding.layers == (2, 4) and "in layers 2–4; it is strongest at layer 3 of 6" in finding.says
 
 
 @pytest.mark.parametrize(("pairs", "width"), [(6, 1), (12, 3), (30, 24)])

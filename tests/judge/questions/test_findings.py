@@ -114,7 +114,7 @@ def test_a_peak_of_nearly_all_layers_or_that_random_weights_have_too_is_none():
 
 
 def test_a_study_with_a_base_has_no_findings_about_what_both_have():
-    """The distance from the base is the copy's own, and so is its training; and all is, where the base is untrained."""
+    """The distance from the base is the copy's own, and all is where the base is untrained."""
     both, of_base = {"base": "decoder", "copy": "decoder"}, {"copy": "base"}
     peak = around(lambda model, **at: bell() * (1.2 if model == "copy" else 1))
 
@@ -122,11 +122,9 @@ def test_a_study_with_a_base_has_no_findings_about_what_both_have():
         rows = made(MadeUp(values, 0.01, both, bases=of_base, **more), against).rows
         return {(row["kind"], row["model"]) for row in rows}
 
-    assert about(peak) == {("base-numbers", "copy")}
+    assert not about(peak), "the answer to what changed says it"
     assert about(peak, NAME) == {("extremes", "copy")}
     assert ("extremes", "copy") in about(peak, untrained=("base",))
-    learnt = around(lambda model, step, **at: 0.2 if step < 100 else 0.8 + 0.1 * (model == "copy"))
-    assert about(learnt, steps=(0, 10, 100, 1000)) == {("base-numbers", "copy"), ("training", "copy")}
 
 
 PLATEAU = np.where((DEPTH > 0.3) & (DEPTH < 0.9), 0.95, 0.1)

@@ -6,12 +6,13 @@ from reporter.judge.questions import stated
 from reporter.judge.questions.alike import ALIKE
 from reporter.judge.questions.concepts import CONCEPTS
 from reporter.judge.questions.depth import DEPTH
+from reporter.judge.questions.paths import PATHS
 from reporter.judge.questions.probes import PROBED
 from reporter.judge.questions.question import Answer, answered, markdown
 from reporter.judge.questions.sinks import SINKS
 from reporter.judge.questions.training import TRAINING
 
-NAMES = ("__init__", "alike", "concepts", "depth", "probes", "question", "sinks", "training")
+NAMES = ("__init__", "alike", "concepts", "depth", "paths", "probes", "question", "sinks", "training")
 FILES = tuple(f"judge/questions/{name}.py" for name in NAMES)
 OF = {"model": "dec", "checkpoint": "final", "corpus": "wiki", "view": "words"}
 
@@ -48,6 +49,13 @@ def sinks(rows=1, token="the", types=1, dimension=7, ratio=20.0):
     first = {"token": token, "types": types, "dimension": dimension, "texts": 23, "measured": 40, "count": 46}
     first |= {"position_first": 0, "position_last": 0, "layer_first": 2, "layer_last": 9, "norm_ratio": ratio}
     return shown(SINKS, sink_answers=[OF | first | {"number": number} for number in range(1, rows + 1)])
+
+
+def paths(tokens=1, rank=0, near="bank banks"):
+    """Return the answer about the tokens of a trajectory, the first of which leaves its vector."""
+    of = OF | {"journey": "mine", "text": 0, "token": "bank", "layers": 6, "nearest": near}
+    rows = [of | {"position": i, "rank": 0 if i else rank, "left": None if i or not rank else 4} for i in range(tokens)]
+    return shown(PATHS, journey_answers=rows)
 
 
 def training(**numbers):
@@ -102,8 +110,8 @@ def claims(rows=(CLAIM,), by_model=(), findings=()):
     return markdown(stated(lambda sql: next(own for words, own in tables.items() if words in sql), only))
 
 
-def unanswered(lacks=(), **tables):
-    return markdown([Answer(DEPTH, tables, lacks)])
+def unanswered(lacks=(), asked=True, **tables):
+    return markdown([Answer(DEPTH, tables, lacks)], asked)
 
 
 COSINE, VARIANCE = {"half-way": (10, 100, 1000)}, {"half-way": (1000, 2000, 4000)}
@@ -144,6 +152,13 @@ CASES = {
         (("Near the limit of the rule: no norm exceeds 3.9 medians.", "another limit counts more or fewer"),
          {"ratio": 3.9}, "", {"ratio": 4.1}),
     ],
+    "paths": [
+        (("All 1 tokens stay nearest to their own vocabulary vector up to layer 6.", "These are single tokens, not a"),
+         {}, "", {"tokens": 0}),
+        ("All 2 tokens", {"tokens": 2}, "At layer 6, 1 token of 2 are nearest to their own vocabulary vector. `bank` is "
+         "farthest from it: 1,200 other entries are nearer, first of all `bank` and `banks`.", {"rank": 1200}),
+        ("The table journey_answers has 3 more.", {"tokens": 15}, "", {"tokens": 12}),
+    ],
     "training": [
         (("None of 1 main statistics changes significantly,", "Numbers are means over layers at 6 checkpoints."),
          {"mean_cosine": None}, "", {"mean_cosine": ""}),
@@ -154,6 +169,12 @@ CASES = {
         ("the mean cosine of two tokens first (half of its change between steps 10 and 1,000),",
          {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "All 2 main statistics change significantly, averaged over "
          "layers: the mean cosine of two tokens (half", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
+        ("Mean cosine of two tokens rises from 0.1 to 0.8, on average over layers, half of it between steps 10 and "
+         "1,000.",
+         {"mean_cosine": COSINE}, "Mean cosine of two tokens goes from 0.1 to 0.8, on average over layers, with a turn "
+         "between steps 10 and 1,000.", {"mean_cosine": {"turn": (10, 100, 1000)}}),
+        (("rises from 0.1 to 0.8", "half of it between steps 10 and 1,000"), {"mean_cosine": COSINE}, "",
+         {"mean_cosine": None}),
         ("Not monotonic: mean cosine of two tokens.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "",
          {"mean_cosine": COSINE}),
         ("averaged over layers.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "averaged over layers: the",
@@ -199,12 +220,13 @@ CASES = {
     ],
     "unanswered": [
         ("Nothing found in the numbers of this study.", {}, "no lens", {"lacks": ("no lens",)}),
-        ("## Not answered by this study", {"lacks": ("no lens",)}, "Not answered here: no lens",
-         {"depth_answers": [EXIT]}),
+        ("Not answered by this study: depth. `reporter answer STUDY --only NAME` says what to add.", {"asked": False},
+         "**How deep does the model work?** no lens", {"asked": True, "lacks": ("no lens",)}),
         ("Not answered here: ", {"lacks": ("no lens",), "depth_answers": [EXIT]}, "", {"lacks": ()}),
     ],
     "lacking": [
         ("no two models were compared: add `layer_pairs`", {"question": ALIKE}, "", {"question": DEPTH}),
+        ("no token was followed: add `journeys: {mine: {texts:", {"question": PATHS}, "", {"question": DEPTH}),
         ("no layer was read: add `metrics: [lens, contributions]`", {"question": DEPTH}, "The most likely token",
          {"read": {"FROM layer_metrics": [EXIT]}}),
         ("no pairs of texts that differ in one", {"question": CONCEPTS}, "",

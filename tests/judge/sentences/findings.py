@@ -1,19 +1,15 @@
 """Findings of a made-up study whose numbers are exact, each with a standard error. Not a test."""
 
 from dataclasses import replace
-from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 from oracles.finding_calibration import K, MadeUp, statistic
 
-from reporter.geometry.intervals import quantile
-from reporter.judge.numbers import MetricRow
 from reporter.judge.questions import look
-from reporter.judge.questions.changed import DISTANCE, LOSS
 from reporter.judge.questions.subjects import Subjects
 
-NAMES = ("__init__", "changed", "concepts", "extremes", "models", "sinks", "subjects", "training")
+NAMES = ("__init__", "extremes", "models", "sinks", "subjects")
 FILES = tuple(f"judge/questions/{name}.py" for name in NAMES)
 
 
@@ -23,20 +19,19 @@ class Exact(MadeUp):
     Args:
         profile: the profile of every model, or one number for all layers.
         without: the same without sinks.
-        by: other profiles by model, null baseline, corpus, training step or statistic.
+        by: other profiles by model, null baseline, corpus or statistic.
         floor: chance levels, by statistic.
         records: rows of some queries, by words of each.
-        paired: whether differences from the base are paired over texts.
         views: the token sets.
         begins: the first token of each model's texts.
         more: of :class:`MadeUp`.
     """
 
     def __init__(
-        self, profile=0.5, without=None, by=(), floor=0.5, records=(), paired=None, begins=(), views=None, error=0.01,
+        self, profile=0.5, without=None, by=(), floor=0.5, records=(), begins=(), views=None, error=0.01,
         **more,
     ):  # fmt: skip
-        self.by, corpora = dict(by), more.get("corpora", ("c",))
+        self.by = dict(by)
         of_baselines = [name for name in ("random-init", "shuffled") if self.by.get(name) is not None]
 
         def values(model, view, name, step):
@@ -55,27 +50,20 @@ class Exact(MadeUp):
 
         self.store = SimpleNamespace(records=read)
         self.first_tokens = lambda models: {model: token for model, token in dict(begins).items() if model in models}
-        half, rows = quantile(0.975) * (paired or 0.0), []
-        gaps = np.broadcast_to(self.by.get("b", 0), K) - np.broadcast_to(profile, K)
-        for corpus, (i, gap) in product(corpora, enumerate(gaps.tolist())):
-            place = "block" if i else "embedding", i, i / (K - 1)
-            rows.append(MetricRow("b", "final", None, True, "encoder", corpus, *place, gap, gap - half, gap + half))
-        self.against_base = lambda full_name, view: rows if paired else []
 
     def _of(self, full_name, view, model, corpus, step, error):
         self.corpus = corpus
         yield from super()._of(full_name, view, model, corpus, step, error)
 
 
-def finding(kind, changed=(), per="layer", within_role=False, grows="", **study):
+def finding(kind, per="layer", within_role=False, grows="", **study):
     """Return what a reader sees of the findings of a kind, with their notes and tests."""
     numbers = Exact(**study)
     one = statistic(per=per, within_role=within_role, grows=grows)
     statistics = {
         name: replace(one, title=f"share {name[-1]}" if len(numbers.names) > 1 else "share") for name in numbers.names
     }
-    subjects = Subjects(numbers, statistics, frozenset({DISTANCE} & set(numbers.names)))
-    subjects.__dict__["changed"] = changed
+    subjects = Subjects(numbers, statistics, frozenset())
     return "\n".join(
         line
         for row in look(subjects).rows
@@ -119,55 +107,6 @@ TRAINED = kind("references", profile=0.8, by={"random-init": 0.2})
 WORDS = kind("references", profile=0.8, by={"shuffled": 0.2})
 STATISTICS = ("anisotropy.s0", "anisotropy.s1")
 CHANCE = kind("chance", names=STATISTICS, floor=0.3, by={"anisotropy.s0": 0.3, "anisotropy.s1": 0.8}, error=0.001)
-STEPS = (0, 10, 100, 1000, 2000, 4000, 8000)
-
-
-def steps(*values):
-    return dict(zip(STEPS, values, strict=True))
-
-
-RISES = kind("training", steps=STEPS, by=steps(0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9))
-TURNS = kind("training", steps=STEPS, by=steps(0.1, 0.2, 0.5, 0.9, 0.6, 0.3, 0.12))
-BASED = {"roles": {"old": "encoder", "b": "encoder"}, "bases": {"b": "old"}}
-HIGHER = kind("base-numbers", by={"b": curve((6, 0.5))}, profile=0.2, **BASED)
-ROW = {
-    "model": "b",
-    "base": "old",
-    "corpus": "c",
-    "view": "words",
-    "noise": "rounding",
-    "changed": True,
-    "small": False,
-}
-ROW |= {"first_layer": 3, "layers": 12, "last_distance": 0.3, "last_low": 0.25, "last_high": 0.35, "loss": 0.3}
-ROW |= {"loss_low": 0.2, "loss_high": 0.4}
-STATES = kind("base", names=(DISTANCE,), changed=[ROW], by={"b": 0.3}, **BASED)
-SEEDED = STATES | {"changed": [ROW | {"noise": "seed"}], "names": (DISTANCE, f"{DISTANCE}_seed"),
-                   "by": {DISTANCE: curve((3, 0.4)), f"{DISTANCE}_seed": 0.2}}  # fmt: skip
-OF_LOSS = kind("base-loss", names=(LOSS,), changed=[ROW], by={"b": 4.8}, profile=4.5, whole=True, per="model", **BASED)
-CONCEPT = {
-    "model": "a",
-    "checkpoint": "final",
-    "pair_set": "set",
-    "concept": "size",
-    "pooling": "last",
-    "same_token": None,
-}
-
-
-def pairs(*p, untrained=None, **more):
-    """Records of a concept at the layers of a model, given the p-value of each."""
-    of = CONCEPT | {"p_untrained": untrained, "ci_low": 0.5, "ci_high": 1.0, "chance": 0.1, "n": 12} | more
-    rows = [of | {"layer": i, "p": x, "consistency": 0.9 - x} for i, x in enumerate(p)]
-    return {"concept_answers": rows}
-
-
-SHARED = kind("concepts", records=pairs(0.9, 0.5, 1e-9, 1e-8))
-
-
-def changed(**columns):
-    return {"changed": [ROW | columns]}
-
 
 WIDE = {
     "the share peaks at layer": TOP,
@@ -180,9 +119,6 @@ WIDE = {
     "The share ranges from": THREE,
     "The share is 0.20 in a and": TWO,
     "is 0.20 on c and 0.60 on d": PLACES,
-    "rises during training": RISES,
-    "and then falls": TURNS,
-    "is higher in b than in its base": HIGHER,
 }
 """What is not said if the same numbers have wide intervals."""
 
@@ -259,59 +195,11 @@ CASES = {
         # models of one role, corpora
         (("The share ranges from 0.20 in a to 0.50 in b over", ", corrected for 3 pairs of models"), THREE,
          "The share is 0.20 in a and 0.50 in b, on average over layers.", {"roles": dict.fromkeys("ab", "encoder")}),
+        ("the interval is over texts: it is about", TWO, "", {"by": {"a": 0.2, "b": 0.205}}),
         ("both models differ by more than 0.01,", TWO, "", {"by": {"a": 0.2, "b": 0.29}}),
         ("the means on both corpora differ by", PLACES, "", {"by": {"c": 0.2, "d": 0.29}}),
         ("is 0.20 on c and 0.60 on d", PLACES | {"grows": "with the corpus"}, "", {"words": (1000, 3000)}),
         (" Also seen in b.", PLACES | {"roles": {"a": "encoder", "b": "encoder"}, "by": {"c": 0.2, "d": 0.6}}, "",
          {"roles": {"a": "encoder"}}),
-        # training
-        (("In a, the share rises during training, from 0.10 to 0.90, mean over layers; half of the change happens "
-         "between", "share, mean over layers: last checkpoint minus first", "the last checkpoint differs from the",
-         "the interval is over texts: it is about this run, not about another"), RISES, "",
-         {"by": steps(*[0.1] * 3, *[0.19] * 4)}),
-        ("rises during training, from", RISES, "falls during training, from",
-         {"by": steps(0.9, 0.9, 0.9, 0.1, 0.1, 0.1, 0.1)}),
-        ("half of the change happens", RISES, "", {"by": steps(0.1, 0.9, 0.1, 0.9, 0.9, 0.9, 0.9)}),
-        (", mean over layers; half", RISES, "from 0.10 to 0.90; half", {"whole": True, "per": "model"}),
-        ("In a, the share rises until step 1,000", TURNS, ("step 1,000 minus the lower of the first and the last",
-         "every checkpoint outside of these steps is higher"), {"by": steps(0.9, 0.8, 0.5, 0.1, 0.4, 0.7, 0.88)}),
-        (("step 1,000 minus the higher", "every checkpoint outside of these steps"), TURNS, "",
-         {"by": steps(0.1, 0.2, 0.5, 0.9, 0.9, 0.9, 0.9)}),
-        (". Steps 1,000 to 2,000 do not differ significantly.",
-         TURNS | {"by": steps(0.1, 0.2, 0.5, 0.9, 0.89, 0.3, 0.12)}, "", TURNS),
-        # against a base
-        (("share, layer 6: minus the base old", "the number differs from the number of the base by more than 0.01, "
-         "over texts, not paired, corrected for 13 layers; it differs"), HIGHER, "", {"by": {"b": curve((6, 0.29))}}),
-        ("over texts, not paired", HIGHER, "paired over texts, corrected", {"paired": 0.01}),
-        ("is higher in b than in its base old, at layer", HIGHER,
-         "is higher in b than in its base old, most at layer 6", {"by": {"b": curve((5, 0.4), (6, 0.5))}}),
-        ("The share is higher in b", HIGHER, "The share is lower in b than in its base",
-         {"by": {"b": curve((6, 0.05))}}),
-        ("b differs from its base old, from layer 3 on. At the last layer, its states differ by 0.30 of the norm",
-         STATES, "b does not differ from its base old: no", changed(changed=False, first_layer=None)),
-        ("b does not differ from its base old: no layer differs significantly by", STATES | changed(changed=False,
-         first_layer=None, noise="precision"), "no token's state", changed(changed=False, first_layer=None)),
-        (("share, divided by its norm, at the last layer", "states of the same tokens are compared,"), STATES, "",
-         {"changed": ()}),
-        ("b differs from its base old, from", STATES, "b differs only slightly from its base old, from",
-         changed(small=True)),
-        ("another seed", SEEDED, "", {"by": {DISTANCE: curve((3, 0.2)), f"{DISTANCE}_seed": 0.2}}),
-        ("by more than a different seed would", SEEDED, "", changed(noise="seed", changed=False, first_layer=None)),
-        (("The loss of b is higher than the loss of its base old:", "share in nats, minus the loss of old",
-         "the loss differs from the loss of the base by more than 0.01, paired"), OF_LOSS, "", changed(loss_low=-0.01,
-         loss_high=0.61)),
-        ("is higher than the loss of its base", OF_LOSS, "The loss of b is lower than the loss of its base",
-         changed(loss=-0.3, loss_low=-0.4, loss_high=-0.2) | {"by": {"b": 4.2}}),
-        # concepts
-        (("In a, 'size' is a direction that its pairs share from layer 2 on; it is strongest at layer 2 of 3: "
-         "consistency 0.90, chance", "consistency of the pairs minus the chance level, layer 2",
-         "the consistency exceeds its chance level in"), SHARED, "", {"records": pairs(0.9, 0.5, 0.04, 0.5)}),
-        ("share from layer 2 on", SHARED, "share in layer 2; it", {"records": pairs(0.9, 0.5, 1e-9, 0.5)}),
-        ("its chance level and that of random weights in these",
-         SHARED | {"records": pairs(0.9, 0.5, 1e-9, 1e-8, untrained=1e-9)}, "", SHARED),
-        ("more than with random weights", SHARED | {"records": pairs(0.9, 0.5, 1e-9, 1e-8, untrained=1e-9)}, "",
-         {"records": pairs(0.9, 0.5, 1e-9, 1e-8, untrained=0.5)}),
-        ("all texts of the concept end in the token '.'", SHARED | {"records": pairs(0.9, 1e-9, same_token=".")}, "",
-         {"records": pairs(0.9, 1e-9)}),
     ],
 }  # fmt: skip
