@@ -13,9 +13,6 @@ from reporter.geometry.intervals import freedom, text_error
 from reporter.judge.numbers import MetricRow, Missing, Numbers, at_layer
 from reporter.judge.points import ROUNDING, Array, Estimates, Points
 
-BATCHED = "_batch"
-"""A statistic over all tokens has no interval; the same over batches, where there is one, is called so and has."""
-
 Fixed = tuple[tuple[float, int, float], ...]
 """Points that have their value by definition, as (depth, layer, value)."""
 
@@ -235,24 +232,14 @@ class Profiles:
     def _errors(self, rows: Sequence[MetricRow]) -> tuple[Array | None, tuple[str, ...]]:
         if self.numbers.study.texts == "fixed":  # they are no sample: what is left is rounding
             return np.full(len(rows), ROUNDING * max(abs(row.value or 0.0) for row in rows)), ()
-        from_texts = [self._error(row, self.full_name) for row in rows]
+        from_texts = [self._error(row) for row in rows]
         if all(error is not None for error in from_texts):
             return self._wide(np.array(from_texts, dtype=float))
-        batched = self.numbers.rows(self.full_name + BATCHED, self.view)
-        by_place = {(r.model, r.checkpoint, r.corpus, r.site, r.layer): r for r in batched}
-        matches = [by_place.get((r.model, r.checkpoint, r.corpus, r.site, r.layer)) for r in rows]
-        lent = [None if row is None else self._error(row, self.full_name + BATCHED) for row in matches]
-        if all(error is not None for error in lent):
-            errors, notes = self._wide(np.array(lent, dtype=float))
-            return errors, (
-                f"{self.full_name} has no interval; the error of {self.full_name}{BATCHED} is used",
-                *notes,
-            )
         return None, (f"{self.full_name} has no interval over texts",)
 
-    def _error(self, row: MetricRow, full_name: str) -> float | None:
-        texts = self.numbers.texts_of(full_name, row.corpus)
-        return text_error(row.value or 0.0, row.low, row.high, texts, self.numbers.bounds(full_name))
+    def _error(self, row: MetricRow) -> float | None:
+        texts = self.numbers.texts_of(self.full_name, row.corpus)
+        return text_error(row.value or 0.0, row.low, row.high, texts, self.numbers.bounds(self.full_name))
 
     def _wide(self, errors: Array) -> tuple[Array | None, tuple[str, ...]]:
         if (errors > 0).all():

@@ -25,7 +25,7 @@ from reporter.geometry.statistics import correlation, ranks
 from reporter.metrics._classifiers import all_the_same
 from reporter.metrics._items import ALL_MODELS, ModelNames, drawn_texts, evenly, ids_read, unseen
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import Statistic, Value, undefined, with_floor
+from reporter.metrics.base import Statistic, Value, undefined
 from reporter.metrics.probes import accuracies
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsPath, Name, Part, Text, one_of, wrong
@@ -385,7 +385,7 @@ def _measured(place: Place, pooling: str, x: Floats, scores: Floats | None, main
             yield PartnerNumber(name, variant, pooling, place, main, value, ends[0], ends[1], chance, n, kept, halves)
             if variant == "raw" and main:
                 missing.remove(name)
-                yield from with_floor(Value(name, place, value, n, *ends), chance)
+                yield Value(name, place, value, n, *ends, floor=chance)
     for name in sorted(missing) if main else ():
         other = (name == "spearman") == (scores is None)
         reason = "all texts have the same vector here, or all pairs the same cosine"

@@ -24,9 +24,9 @@ from reporter.core.places import POOLINGS, Pooling
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Bools, Floats, Ints
-from reporter.geometry.intervals import jackknife_interval, share_interval
+from reporter.geometry.intervals import share_interval
 from reporter.metrics import _classifiers as classifiers
-from reporter.metrics._intervals import described, group_of_state
+from reporter.metrics._intervals import group_of_state
 from reporter.metrics._items import (
     ALL_MODELS,
     LISTS,
@@ -41,7 +41,7 @@ from reporter.metrics._items import (
     unseen,
 )
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
+from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsTuple, InheritedText, Name, Part, Prose, one_of, wrong
 from reporter.study.problems import show
@@ -298,7 +298,9 @@ STATISTICS = (
         "Chance level: Σ_c (n_c/n)·(n_c − 1)/(n − 1), exactly, the value for random classes.",
         ("valeriani2023geometry", "doimo2020hierarchical"),
         short="share of neighbours",
-        interval=f"{described('fisher', 'jackknife')} One of {_GROUPS} groups of texts is left out, and neighbours are "
+        method="jackknife",
+        scale="fisher",
+        interval=f"One of {_GROUPS} groups of texts is left out, and neighbours are "
         "searched among the rest. In simulations it covers 96 to 100 % of Gaussian classes.",
         floor=True,
         noise="chance",
@@ -501,7 +503,7 @@ def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int
         of_control = classifiers.cross_validated(x, control, fold, train_control)
         outcomes[name] = outcome
         ends = share_interval(outcome.right, read.units)
-        yield from with_floor(Value(name, place, outcome.accuracy, n, *ends), majority)
+        yield Value(name, place, outcome.accuracy, n, *ends, floor=majority)
         yield Value(f"{name}_control", place, of_control.accuracy, n, *share_interval(of_control.right, read.units))
         selectivity, low, high = classifiers.paired(outcome.right, of_control.right, read.units)
         yield Value(f"{name}_selectivity", place, selectivity, n, low, high)
@@ -556,8 +558,8 @@ def _overlap(place: Place, x: Floats, read: Labelled, k: int) -> Iterator[Value]
 
     value = share_among(np.ones(n, bool))
     without = np.array([share_among(group != left_out) for left_out in np.unique(group).tolist()])
-    number = Value("label_overlap", place, value, n, *jackknife_interval(value, without))
-    yield from with_floor(number, float((counts * (counts - 1)).sum() / (n * (n - 1))))
+    chance = float((counts * (counts - 1)).sum() / (n * (n - 1)))
+    yield Value("label_overlap", place, value, n, spread=without, floor=chance)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from reporter.core.table import Comparable, OfModel, column, of_cell
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import percentile_interval, simultaneous_intervals
 from reporter.geometry.statistics import behind_best, fisher_interval, kendall, spearman
-from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analysis
 from reporter.metrics.base import Cosine, Size, Statistic, Value, undefined
@@ -64,7 +63,7 @@ class Skip(Part):
     repeats: bool = Field(False, description="Whether to measure the loss with consecutive blocks that run twice, too.")
 
 
-_mean = partial(Statistic, interval=BOOTSTRAP)
+_mean = partial(Statistic, method="bootstrap")
 _order = partial(Cosine, per="model")
 STATISTICS = (
     _mean(
@@ -137,7 +136,7 @@ STATISTICS = (
         short="loss",
         per="model",
         unit="nats",
-        interval=BOOTSTRAP,
+        method="bootstrap",
         smallest=NEGLIGIBLE,
         main=True,
         plainly="How badly the whole model predicts the sample; lower is better.",
@@ -290,15 +289,15 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
     cosines, angles = (_UnitSums(np.diagonal(sums.sums, 1, 1, 2), sums.counts) for sums in (cosines, all_angles))
     influence, turned = 1 - cosines.means(), 1 - cosines.replicates(seed)
     for block, place in enumerate(context.layout.path[:-1]):
-        ends = percentile_interval(turned[:, block], units)
-        yield Value("influence", place, float(influence[block]), int(cosines.counts.sum()), *ends)
+        n = int(cosines.counts.sum())
+        yield Value("influence", place, float(influence[block]), n, texts=units, spread=turned[:, block])
     tokens = int(losses.counts.sum())
     if not tokens:
         yield Value("loss", None, None, 0, reason=problem or "no token is predicted")
         return
     of_whole = losses.column(0)
     whole, drawn = float(of_whole.means()), of_whole.replicates(seed)
-    yield Value("loss", None, whole, tokens, *percentile_interval(drawn, units))
+    yield Value("loss", None, whole, tokens, texts=units, spread=drawn)
     if single:
         yield from _of_blocks(losses, cosines, angles, context)
     propose = partial(proposals, all_angles.means(), influence, changes=losses.means()[1:] - whole)
@@ -354,7 +353,7 @@ def _of_blocks(losses: _UnitSums, cosines: _UnitSums, angles: _UnitSums, context
     of_texts = losses.sums[:, 1:] - losses.sums[:, :1] - changes * losses.counts[:, None]
     gaps = behind_best(-changes - of_texts * texts / tokens)  # the mean of each is that over tokens
     for block, place in enumerate(context.layout.path[:-1]):
-        yield Value("change", place, float(changes[block]), tokens, *percentile_interval(drawn[:, block], texts))
+        yield Value("change", place, float(changes[block]), tokens, texts=texts, spread=drawn[:, block])
         ends = (None, None) if gaps is None else (float(gaps.low[block]), float(gaps.high[block]))
         yield Value("excess", place, float(changes[block] - changes.min()), tokens, *ends)
     if layers < 3:  # two have no order worth comparing

@@ -13,7 +13,6 @@ from reporter.core.errors import ReporterError
 from reporter.core.table import TOKEN, TOKEN_ID, OfModel, column, of_cell
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import percentile_interval, sums_of_units
-from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analysis
 from reporter.metrics.base import Statistic, Value
@@ -33,7 +32,7 @@ LISTED = 20
 NEAR = 0.01
 """Share of the vocabulary at the top of which a text agrees."""
 
-_share = partial(Statistic, sources=("minder2026narrow",), interval=BOOTSTRAP, bounds=(None, 1))
+_share = partial(Statistic, sources=("minder2026narrow",), method="bootstrap", bounds=(None, 1))
 _DEFINED = (
     "‖m‖² / mean ‖δ‖² over tokens, with δ = h − h⁰ the state minus the base's state of the same token. ‖m‖² is the "
     "mean of δ·δ′ over pairs of tokens of different texts, so that chance gives 0. Of each text the"

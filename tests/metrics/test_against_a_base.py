@@ -13,7 +13,6 @@ from oracles.tokens import all_tokens
 
 from reporter.forward.token_sample import Outputs
 from reporter.geometry.intervals import wilson
-from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics.base import Value, catalogue
 from reporter.metrics.change import MovedToken
 
@@ -39,7 +38,7 @@ def by_place(metric, seen):
 
 
 def by_replicates(metric):
-    return {s.name for s in metric.statistics if s.main and s.interval.startswith(BOOTSTRAP)}
+    return {s.name for s in metric.statistics if s.main and s.method == "bootstrap"}
 
 
 def test_every_main_statistic_with_replicates_over_texts_is_compared():

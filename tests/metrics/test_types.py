@@ -17,22 +17,11 @@ from reporter.metrics.base import catalogue
 from reporter.metrics.variance import TokenType
 
 
-def test_shares_about_the_mean_of_equal_states_and_of_states_on_a_line():
-    line = np.outer(np.arange(6.0), [1.0, 2.0, 2.0])
-    beside = line + np.array([0.0, 40.0, -40.0])  # at a right angle: v1 points to the mean, along which nothing varies
-    found = similarity.likeness(torch.from_numpy(np.stack([line, beside, 0 * line + 1, 0 * line])), torch.full((4,), 6))
-    published, truncated = found.published.numpy(), found.truncated.numpy()
-    assert published[:2] == pytest.approx([1, 1]) and truncated[0] == pytest.approx(1) and truncated[1] < 0.02
-    assert np.isnan(published[2:]).all() and np.isnan(truncated[2:]).all()
-
-
 @pytest.mark.parametrize("d", [1, 3, 100])
 def test_floors(d):
-    sizes, rng, forms = (5, 24, 9, 24), np.random.default_rng(9), ("explained", "published", "truncated")
-    direct = np.array([np.mean([_explained(rng.standard_normal((m, d))) for m in sizes], 0) for _ in range(200)])
-    floors = np.array(
-        [[of[form] for form in forms] for of in (similarity.floors(sizes, d, seed) for seed in range(200))]
-    )
+    sizes, rng = (5, 24, 9, 24), np.random.default_rng(9)
+    direct = np.array([np.mean([_explained(rng.standard_normal((m, d))) for m in sizes]) for _ in range(200)])
+    floors = np.array([similarity.explained_floor(sizes, d, seed) for seed in range(200)])
     error = np.hypot(direct.std(axis=0), floors.std(axis=0)) / np.sqrt(200)
     assert (np.abs(direct.mean(axis=0) - floors.mean(axis=0)) <= 4 * error + 1e-12).all()
     assert floors.std(axis=0) == pytest.approx(direct.std(axis=0), rel=0.5, abs=1e-12)
@@ -48,7 +37,7 @@ def test_the_baseline_is_that_of_random_tokens_of_other_types(see):
     others = [(np.flatnonzero(owner != t), m) for t, m in enumerate(sample.sizes)]
     for layer, place in enumerate(seen.path):
         x = sample.states(place).double().numpy()
-        each = [[_explained(x[rng.choice(of, m, replace=False)])[0] for of, m in others] for _ in range(15)]
+        each = [[_explained(x[rng.choice(of, m, replace=False)]) for of, m in others] for _ in range(15)]
         draws, ends = np.mean(each, axis=1), ("", "_baseline", "_adjusted")
         raw, baseline, adjusted = (found[f"contextuality.explained_by_first{end} {layer}"].value for end in ends)
         assert baseline == pytest.approx(np.mean(draws), abs=4 * np.std(draws))

@@ -119,12 +119,6 @@ def test_one_model_without_intervals_decides_nothing_and_says_what_would(world):
     verdict = world.judge_one(claim)
     assert (verdict.verdict, verdict.p, verdict.ci_low) == ("inconclusive", None, None) and verdict.value > 0.3
     assert "at least three independent models, or a statistic with an interval" in verdict.detail["reason"]
-    # The same over batches lends its error.
-    world.put("bert", "anisotropy.top_variance_share_batch", BELL, 0.01)
-    verdict = world.judge_one(claim)
-    assert verdict.verdict == "supported" and "anisotropy.top_variance_share_batch" in str(verdict.detail["notes"])
-    fewer = verdict.detail["parts"][0]
-    assert fewer["ci_high"] - fewer["ci_low"] == pytest.approx(2 * 1.959964 * np.sqrt(2) * 0.01, rel=1e-4)
 
 
 def test_several_models_without_intervals_are_judged_by_the_models(world):
