@@ -45,6 +45,11 @@ def stream(seed: int, *what: str | int) -> np.random.Generator:
     return np.random.default_rng([seed, *(crc32(str(part).encode()) for part in what)])
 
 
+def number_or_null(value: float) -> float | None:
+    """Return a number, or None for NaN and infinity."""
+    return float(value) if np.isfinite(value) else None
+
+
 def evenly(count: int, most: int) -> list[int]:
     """Return at most ``most`` of ``count`` places, spread evenly from the first to the last."""
     if count <= most:

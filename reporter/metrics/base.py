@@ -37,19 +37,8 @@ from reporter.core.table import (
     column,
     of_cell,
 )
-from reporter.geometry.intervals import (
-    FEWEST_TEXTS,
-    Error,
-    Interval,
-    Scale,
-    Spread,
-    half_sample_interval,
-    interval,
-    interval_over_texts,
-    jackknife_interval,
-    percentile_interval,
-    share_ends,
-)
+from reporter.geometry import intervals
+from reporter.geometry.intervals import FEWEST_TEXTS, Error, Interval, Scale, Spread
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -261,23 +250,23 @@ class Statistic:
             end if of is None else float(of) for end, of in zip((-inf, inf), self.bounds, strict=True)
         )
         if isinstance(spread, Error):
-            ends = interval(value, spread, self.scale or "plain", (least, most), self.skewed)
+            ends = intervals.interval(value, spread, self.scale or "plain", (least, most), self.skewed)
         elif self.method == "half-samples":
-            ends = half_sample_interval(value, spread, texts, (least, most))
+            ends = intervals.half_sample_interval(value, spread, texts, (least, most))
         elif self.method == "jackknife":
             ends = self._jackknife(value, spread)
         else:
-            ends = percentile_interval(spread, texts)
-        return share_ends(value, ends, texts) if self.of_tokens else ends
+            ends = intervals.percentile_interval(spread, texts)
+        return intervals.share_ends(value, ends, texts) if self.of_tokens else ends
 
     def _jackknife(self, value: float, without: Floats) -> Interval:
         if self.scale != "logit":
-            return jackknife_interval(value, without, "log" if self.scale == "log" else "fisher")
+            return intervals.jackknife_interval(value, without, "log" if self.scale == "log" else "fisher")
         low, high = (
             float(end or 0) for end in self.bounds
         )  # Fisher's z of a number in −1…1 is half the logit of its share of the way
         middle, half = (low + high) / 2, (high - low) / 2
-        ends = jackknife_interval((value - middle) / half, (without - middle) / half)
+        ends = intervals.jackknife_interval((value - middle) / half, (without - middle) / half)
         if ends[0] is None or ends[1] is None:
             return None, None
         return min(middle + half * ends[0], value), max(middle + half * ends[1], value)
@@ -554,7 +543,7 @@ def _paired_interval(difference: float, mine: Spread | None, theirs: Spread | No
     parts = [None if side is None else parts_of(side, texts, seed) for side in (mine, theirs)]
     if parts[0] is None or parts[1] is None or texts < FEWEST_TEXTS:
         return None, None
-    return interval_over_texts(difference, parts[0] - parts[1], texts)
+    return intervals.interval_over_texts(difference, parts[0] - parts[1], texts)
 
 
 def undefined(statistics: Iterable[str | Statistic], place: Place | None, n: int, reason: str) -> Iterator[Value]:

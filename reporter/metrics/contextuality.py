@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.intervals import FEWEST_TEXTS, Error, error_over_texts
@@ -151,7 +150,7 @@ class ContextualityOptions(Options):
 def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Value]:
     """Yield the similarities and explained variances, with their floors, at every place."""
     drawn = _draw(seen, options)
-    of_places = seen.once(("contextuality", drawn.strata, options), lambda: _at_places(drawn, seen, options))
+    of_places = seen.everywhere(("contextuality", drawn.strata, options), partial(_at_place, drawn))
     for place in seen.places:
         cosine = _mean_cosine(seen, place)
         means = _means_over_types(drawn, seen, of_places[place])
@@ -241,42 +240,21 @@ OfTypes = dict[str, tuple[Floats, Floats]]
 each of its occurrences adds to it, shape (T, m)."""
 
 
-def _at_places(drawn: _DrawnTypes, seen: Observed, options: ContextualityOptions) -> dict[Place, OfTypes]:
-    memo: dict[bytes, Floats] = seen.once(("contextuality of types", options), dict)
-    keys = drawn.occurrences.keys()
-    new = np.array([index for index, key in enumerate(keys) if key not in memo], dtype=np.int64)
-    of_places = spread(partial(_at_place, drawn, new), seen.places)
-    for index, of_type in zip(new, np.stack([numbers for numbers, _ in of_places], axis=1), strict=True):
-        memo[keys[index]] = of_type
-    width = 1 + options.occurrences  # the number of a type, then what each occurrence adds to it
-    numbers = (
-        np.stack([memo[key] for key in keys], axis=1) if keys else np.zeros((len(of_places), 0, len(FORMS), width))
-    )
-    return {
-        place: {form: (values[:, which, 0], values[:, which, 1:]) for which, form in enumerate(FORMS)} | baseline
-        for place, values, (_, baseline) in zip(seen.places, numbers, of_places, strict=True)
-    }
-
-
-def _at_place(drawn: _DrawnTypes, new: Ints, place: Place) -> tuple[Floats, OfTypes]:
-    """Return the forms of some types, shape (types, forms, 1 + m), and the number of random tokens for all."""
+def _at_place(drawn: _DrawnTypes, place: Place) -> OfTypes:
+    """Return each form of each type, and where the types have enough others the same of random tokens."""
     import torch
 
     from reporter.geometry.similarity import explained_by_first, gathered, likeness
 
     states = drawn.occurrences.states(place)
-    device = states.device
-    numbers, baseline = np.zeros((len(new), len(FORMS), 1 + drawn.members.shape[1])), {}
-    if len(new):
-        measured = likeness(
-            gathered(states, drawn.members[new].to(device)), torch.from_numpy(drawn.occurrences.sizes[new]).to(device)
-        )
-        forms = torch.stack([getattr(measured, form) for form in FORMS])
-        numbers = torch.cat([forms[:, :, None], measured.added], dim=2).transpose(0, 1).cpu().numpy()
-    if drawn.others is not None and len(drawn.others):
-        share, added = explained_by_first(gathered(states, drawn.others.to(device)))
-        baseline = {"baseline": (share.cpu().numpy(), added.cpu().numpy())}
-    return numbers, baseline
+    if not len(drawn.members):
+        return {form: (np.zeros(0), np.zeros(drawn.members.shape)) for form in FORMS}
+    sizes = torch.from_numpy(drawn.occurrences.sizes).to(states.device)
+    measured = likeness(gathered(states, drawn.members.to(states.device)), sizes)
+    forms = dict(zip(FORMS, zip((measured.similarity, measured.explained), measured.added, strict=True), strict=True))
+    if drawn.others is not None:
+        forms["baseline"] = explained_by_first(gathered(states, drawn.others.to(states.device)))
+    return {form: (number.cpu().numpy(), added.cpu().numpy()) for form, (number, added) in forms.items()}
 
 
 _NO_COSINE = "fewer than two states that are not zero"

@@ -14,19 +14,12 @@ from reporter.app.verify.reading import key as hashed
 from reporter.core.imports import changed
 from reporter.core.places import ranges
 from reporter.forward.parts import poisson_weights
+from reporter.metrics._block_sets import Proposal, proposals
 from reporter.metrics._items import drawn_texts
+from reporter.metrics._unit_sums import UnitSums
 from reporter.metrics.analysis import Context, analyses
 from reporter.metrics.base import Value
-from reporter.metrics.skip import (
-    Proposal,
-    RepeatedBlocks,
-    Skip,
-    SkippedBlocks,
-    _of_blocks,
-    _repeats,
-    _UnitSums,
-    proposals,
-)
+from reporter.metrics.skip import RepeatedBlocks, Skip, SkippedBlocks, _of_blocks, _repeats
 from reporter.models.places import Layout
 
 IDS = torch.randint(5, 20, (2, 9), generator=torch.Generator().manual_seed(0))
@@ -181,8 +174,8 @@ def test_a_rank_correlation_has_an_interval_over_blocks_as_wide_as_their_number_
     for blocks in (4, 12, 30):
         layout = Layout(blocks, 8)
         sums = np.tile(rng.standard_normal(blocks), (20, 1))
-        losses = _UnitSums(np.column_stack([np.zeros(20), sums]), np.ones(20))
-        cosines = _UnitSums(np.tile(rng.standard_normal(blocks), (20, 1)), np.ones(20))
+        losses = UnitSums(np.column_stack([np.zeros(20), sums]), np.ones(20))
+        cosines = UnitSums(np.tile(rng.standard_normal(blocks), (20, 1)), np.ones(20))
         context = Context(None, layout, "mean", {}, 0)
         (value,) = (v for v in _of_blocks(losses, cosines, cosines, context) if v.statistic == "rank_influence")
         ends[blocks] = value.ci_low, value.ci_high
@@ -211,9 +204,9 @@ def test_repetitions_are_tried_on_a_grid_and_all_around_the_best():
 
     def losses_of(edits):
         surface = [abs(i - 13) + abs(j - 17) - 0.5 for i, j, _ in edits]
-        return _UnitSums(np.add.outer(noise, surface) * 10, np.full(30, 10.0))
+        return UnitSums(np.add.outer(noise, surface) * 10, np.full(30, 10.0))
 
-    rows = list(_repeats(_UnitSums(noise * 10, np.full(30, 10.0)), losses_of, 24, 0))
+    rows = list(_repeats(UnitSums(noise * 10, np.full(30, 10.0)), losses_of, 24, 0))
     tried = {(row.first - 1, row.last) for row in rows}
     assert len(tried) == len(rows) < 24 * 25 / 2 / 4
     assert {(12, 18), (13, 17), (12, 17), (11, 16)} <= tried and (0, 24) in tried

@@ -11,9 +11,12 @@ from scipy.spatial.distance import cdist
 
 from reporter.geometry.pairs import TableRows, tiles
 from reporter.metrics import _static_numbers as numbers
+from reporter.metrics import _static_positions as of_positions
 from reporter.metrics import vocabulary
 from reporter.metrics._items import HistogramBin
-from reporter.metrics._static_numbers import PairExtremes, norms, pairs_of, period, positions
+from reporter.metrics._static_numbers import norms
+from reporter.metrics._static_pairs import OutlierPairs, PairExtremes, norms_of_kind, pairs_of, ranked
+from reporter.metrics._static_positions import period, positions
 
 NAMES = [f"t{i}" for i in range(200)]
 
@@ -72,7 +75,7 @@ def test_distributions_are_those_of_all_pairs_and_of_all_norms_but_zero(dtype):
             assert_agrees(distribution, expected[measure], part)
     lengths = x.double().norm(dim=1).numpy()
     x[7] = 0
-    found = by_measure(numbers.norms_of_kind("token", norms(x)))
+    found = by_measure(norms_of_kind("token", norms(x)))
     assert found.keys() == {"norm"}
     assert_agrees(found["norm"], np.delete(lengths, 7), "token")
 
@@ -132,7 +135,7 @@ def test_outliers_of_tokens_and_positions():
     tokens, positions = rows_of(x), rows_of(y)
 
     def beyond(threshold):
-        consumer = numbers.OutlierPairs(threshold, 200, 40, 15)
+        consumer = OutlierPairs(threshold, 200, 40, 15)
         for tile in tiles(tokens, positions):
             consumer.take(tile)
         found = by_kind(consumer.rows(tokens, positions, NAMES))
@@ -159,7 +162,7 @@ def test_distance_and_cosine_to_the_mean():
     assert np.isnan(cosines[17])
     np.testing.assert_allclose(distances, np.linalg.norm(x.astype(float) - middle, axis=1), rtol=1e-12)
     measures = {"mean_distance": distances, "mean_cosine": cosines, "norm": norms(table)}
-    found = list(numbers.ranked(measures, np.flatnonzero(keep), 4, "all", [None] * len(x)))
+    found = list(ranked(measures, np.flatnonzero(keep), 4, "all", [None] * len(x)))
     for measure, end, order in (("mean_distance", "largest", -distances), ("mean_cosine", "smallest", cosines)):
         ids = [t.token_id for t in found if (t.measure, t.end_of_scale) == (measure, end)]
         assert ids == np.argsort(order)[:4].tolist()  # NaN comes last
@@ -211,11 +214,11 @@ def test_noise_has_no_period(name):
 
 @pytest.mark.parametrize("together", [7, 1000])
 def test_cosines_by_offset(together, monkeypatch):
-    monkeypatch.setattr(numbers, "_TOGETHER", together)
+    monkeypatch.setattr(of_positions, "_TOGETHER", together)
     x = np.random.default_rng(0).normal(size=(40, 6))
     x[7] = np.nan
     unit = x / np.linalg.norm(x, axis=1)[:, None]
-    found = numbers.by_offset(unit)
+    found = of_positions.by_offset(unit)
     assert [o.distance for o in found] == list(range(1, 40))
     for o in found:
         true = (unit @ unit.T).diagonal(o.distance)
@@ -224,10 +227,10 @@ def test_cosines_by_offset(together, monkeypatch):
 
 
 def test_the_picture_shows_the_first_positions_without_gaps():
-    shown = list(numbers.heat(np.eye(300)))
+    shown = list(of_positions.heat(np.eye(300)))
     assert [(cell.position_a, cell.position_b) for cell in shown] == [(a, b) for a in range(96) for b in range(96)]
     assert [cell.cosine for cell in shown[:97]] == [1.0] + [0.0] * 96
-    assert len(list(numbers.heat(np.eye(5)))) == 25
+    assert len(list(of_positions.heat(np.eye(5)))) == 25
 
 
 def test_a_report_of_positions():
