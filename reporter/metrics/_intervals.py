@@ -146,13 +146,11 @@ class Spectrum:
         values: its eigenvalues that are not zero, largest first.
         reason: why there are none; empty where there are.
         errors: of numbers of them, by the names that ``gradients`` gives them.
-        axis: the eigenvector of the largest, (d,).
     """
 
     values: Floats
     reason: str
     errors: Mapping[str, Error | None]
-    axis: Floats | None = None
 
 
 def spectrum_of(seen: Observed, place: Place) -> Spectrum:
@@ -188,4 +186,4 @@ def _decomposed(seen: Observed, place: Place, sample: TokenSelection) -> Spectru
         name: error_over_texts(influence, sample.texts, n, seen.texts, sample.keys)
         for name, influence in zip(numbers, influences.T.cpu().numpy(), strict=True)
     }
-    return Spectrum(spectrum, "", errors, vectors[:, -1].cpu().numpy())
+    return Spectrum(spectrum, "", errors)

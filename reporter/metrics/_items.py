@@ -227,6 +227,12 @@ class Explained(OfItem, table="explained_variance"):
     n: int = column("number of vectors", "BIGINT")
 
 
+def explained_rows(part: str, place: Place | None, shares: Floats, n: int) -> Iterator[Explained]:
+    """Yield the share of the variance that the first 1, 2, … components explain, given the share of each."""
+    for components, share in enumerate(np.cumsum(shares).tolist(), 1):
+        yield Explained(part, place, components, min(share, 1.0), n)
+
+
 def points(place: Place, parts: Mapping[str, Floats], texts: Mapping[str, Sequence[str]]) -> Iterator[Point]:
     """Yield at most ``MOST_POINTS`` texts of each part, on components of the vectors of all parts together."""
     scores = coordinates(np.concatenate(list(parts.values())), 2)

@@ -18,7 +18,7 @@ from reporter.geometry.arrays import BLOCK, TINY, Bools, Floats, Ints, Progress,
 from reporter.geometry.components import Axes, principal_axes
 from reporter.geometry.pairs import TableRows
 from reporter.metrics import vocabulary as tables
-from reporter.metrics._items import Explained, Point, number_or_null
+from reporter.metrics._items import Point, explained_rows, number_or_null
 from reporter.metrics._static_pairs import Among, OutlierPairs, PairExtremes, norms_of_kind, pairs_of, ranked
 from reporter.metrics._static_positions import positions
 from reporter.metrics._static_vectors import NO_TEXT, Kind, StaticVectors, classify
@@ -118,13 +118,6 @@ def of_neighbours(x: Floats, seed: int) -> Floats:
         return np.asarray(tsne.fit_transform(x))
 
 
-def explained(part: str, axes: Axes) -> Iterator[Explained]:
-    """Yield the share of the variance that the first 1, 2, … components explain."""
-    shares = np.minimum(1.0, np.cumsum(axes.eigenvalues / axes.eigenvalues.sum()))
-    for components, share in enumerate(shares[:MOST_COMPONENTS].tolist(), 1):
-        yield Explained(part, None, components, share, axes.n)
-
-
 def analyse(vectors: StaticVectors, item: VocabularyOptions, seed: int, progress: Progress = silent) -> Iterator[Row]:
     """Yield all rows of a model's static vectors: V² / 2 products of d numbers; memory does not grow with V².
 
@@ -169,7 +162,8 @@ class _Work:
         yield tables.VocabularyFact("zero vectors", float((self.sizes["token"] <= TINY).sum()), None)
         yield from self._pairs()
         for kinds, principal in axes.items():
-            yield from explained(" and ".join(kinds), principal)
+            shares = principal.eigenvalues / principal.eigenvalues.sum()
+            yield from explained_rows(" and ".join(kinds), None, shares[:MOST_COMPONENTS], principal.n)
         yield from self._pictures(axes)
         if self.vectors.positions is not None:
             yield from positions(self.vectors.positions, self.seed)

@@ -53,13 +53,13 @@ def period(path: Floats, seed: int) -> tuple[dict[str, float], str]:
     p = float((1 + (_humps(_falling_noise(x, seed)).max(axis=-1) >= scores[best]).sum()) / (1 + _DRAWS))
     best += _TURNS
     share = float(power[max(1, best - 2) : best + 3].sum() / power[1:].sum())
-    known = {"period share": share, "period p": p}
+    facts = {"period share": share, "period p": p}
     if p > LEVEL:
-        return known, "no significant frequency"
+        return facts, "no significant frequency"
     if share < SMALLEST_SHARE:
-        return known, f"the significant frequency has only {share:.1%} of the power"
+        return facts, f"the significant frequency has only {share:.1%} of the power"
     turns = _refined(power, best)
-    return {"period": count / turns, "period turns": turns, **known}, ""
+    return {"period": count / turns, "period turns": turns, **facts}, ""
 
 
 def detrended(path: Floats) -> Floats:

@@ -28,7 +28,7 @@ from reporter.geometry.clouds import counted, overlap, spreads
 from reporter.geometry.components import components
 from reporter.geometry.intervals import of_units, share_interval, student_interval
 from reporter.metrics import _classifiers as classifiers
-from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts, points, stream
+from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts, explained_rows, points, stream
 from reporter.metrics.analysis import Context, analysis, texts_share
 from reporter.metrics.base import Share, Size, Value, undefined
 from reporter.study.offer import Reference, Section
@@ -265,8 +265,7 @@ def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
 
 def _explained(place: Place, name: str, x: Floats) -> Iterator[Explained]:
     shares = np.zeros(0) if classifiers.all_the_same(x) else components(x, MOST_COMPONENTS).shares
-    for number, share in enumerate(np.cumsum(shares).tolist(), 1):
-        yield Explained(name, place, number, min(share, 1.0), len(x))
+    yield from explained_rows(name, place, shares, len(x))
 
 
 def _values(place: Place, clouds: Mapping[str, Floats], units: Mapping[str, Ints], seed: int) -> Iterator[Value]:

@@ -171,12 +171,12 @@ def _values(tokens: Floats, texts: Ints, distinct: int) -> Iterator[Value]:
         ends = () if low is None or high is None else np.quantile(divergence, [low, high]).tolist()
         yield Value(f"kl_{name}", None, value, len(texts), *ends)
     yield mean("same_top", same, texts)
-    known = np.isfinite(change)
-    if not known.any():
+    has_next = np.isfinite(change)
+    if not has_next.any():
         why = "no sampled token has a next token that the model predicts; an encoder predicts hidden tokens"
         yield from undefined(("next", "next_rms"), None, 0, why)
         return
-    change, texts = change[known], texts[known]
+    change, texts = change[has_next], texts[has_next]
     yield mean("next", change, texts)
     square = mean("next_rms", np.square(change), texts)
     roots = [None if x is None else x**0.5 for x in (square.value, square.ci_low, square.ci_high)]

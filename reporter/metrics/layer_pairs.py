@@ -337,12 +337,12 @@ def _against_chance(
     """
     from reporter.geometry.similarity import calibrated, cka_of, marks_of, permuted_products
 
-    known = {(pair.layer_a, pair.layer_b): pair for pair in measured if pair.statistic == name}
-    found = {layers: pair for layers, pair in known.items() if pair.value is not None}
-    for (i, j), pair in known.items():
+    of_layers = {(pair.layer_a, pair.layer_b): pair for pair in measured if pair.statistic == name}
+    with_value = {layers: pair for layers, pair in of_layers.items() if pair.value is not None}
+    for (i, j), pair in of_layers.items():
         if pair.value is None:
             yield PairValue(f"{name}_calibrated", i, j, None, pair.n, reason=pair.reason)
-    if not found:
+    if not with_value:
         return
     n, k = a.grams.shape[1], options.k
     draws = np.random.default_rng([seed, n, 1])
@@ -351,16 +351,16 @@ def _against_chance(
     if name == "cka":
         chance = cka_of(permuted_products(many.grams, few.grams, orders), many.own[:1], few.own[:1])
     else:
-        near, others = (marks_of(side.near[:, :, :k], n) for side in (many, few))
-        chance = permuted_products(near, others, orders) / (k * n)
+        near, near_few = (marks_of(side.near[:, :, :k], n) for side in (many, few))
+        chance = permuted_products(near, near_few, orders) / (k * n)
     if few is a:
         chance = chance.transpose(0, 2, 1)
-    rows, columns = np.array(list(found)).T
+    rows, columns = np.array(list(with_value)).T
     by_chance = chance[:, rows, columns]
-    values = np.array([pair.value for pair in found.values()])
-    for (i, j), value in zip(found, calibrated(values, by_chance)[0], strict=True):
+    values = np.array([pair.value for pair in with_value.values()])
+    for (i, j), value in zip(with_value, calibrated(values, by_chance)[0], strict=True):
         yield PairValue(f"{name}_calibrated", i, j, float(value), n)
-    best = max(found.values(), key=lambda pair: (pair.value, -pair.layer_a, -pair.layer_b))
+    best = max(with_value.values(), key=lambda pair: (pair.value, -pair.layer_a, -pair.layer_b))
     value, threshold, p = map(float, calibrated(values.max(), by_chance.max(axis=1)))
 
     def rescaled(end: float | None) -> float | None:
@@ -368,5 +368,5 @@ def _against_chance(
 
     assert best.value is not None
     low, high = rescaled(best.ci_low), rescaled(best.ci_high)
-    which, found_in = (name, best.layer_a, best.layer_b, best.value), (p, len(found), options.permutations, n)
+    which, found_in = (name, best.layer_a, best.layer_b, best.value), (p, len(with_value), options.permutations, n)
     yield ModelPair(*which, threshold, value, low, high, *found_in)

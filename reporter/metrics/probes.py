@@ -582,10 +582,10 @@ def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Label
         name: items.stream(context.seed, "labelled texts", name).permutation(np.flatnonzero(np.asarray(codes) == code))
         for code, name in enumerate(names)
     }
-    seen: set[bytes] = set()
+    read: set[bytes] = set()
     chosen: dict[str, dict[str, int]] = {}
     for name, quota in quotas({name: len(class_rows) for name, class_rows in rows.items()}, size).items():
-        of_class = items.distinct_texts(corpus, rows[name], quota, context, seen)
+        of_class = items.distinct_texts(corpus, rows[name], quota, context, read)
         chosen[name] = dict(list(of_class.items())[:quota])
     return _joined_classes(chosen, fewest, corpus.max_tokens, texts.clusters)
 
@@ -594,10 +594,10 @@ def of_words(words: Mapping[str, Sequence[str]], size: int, fewest: int, context
     """Return at most ``size`` words, as evenly from the classes as these allow; see ``of_corpus``."""
     chosen: dict[str, dict[str, int]] = {}
     readable_words: dict[str, list[str]] = {}
-    seen: set[bytes] = set()
+    read: set[bytes] = set()
     for name, class_words in words.items():
         readable_words[name] = [
-            class_words[index] for index in items.unseen(items.ids_read(class_words, context), seen)
+            class_words[index] for index in items.unseen(items.ids_read(class_words, context), read)
         ]
     place = {word: row for row, word in enumerate(word for class_words in words.values() for word in class_words)}
     for name, quota in quotas({name: len(class_words) for name, class_words in readable_words.items()}, size).items():

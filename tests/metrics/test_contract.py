@@ -281,15 +281,15 @@ def test_every_statistic_is_explained():
 def test_isotropic_states_read_their_floors(observe, values):
     draw, checked = partial(torch.randn, generator=torch.Generator().manual_seed(0)), 0
     observables, _ = observe(FakeModel(change=lambda states: [draw(x.shape) for x in states]), made_up_texts(150))
-    found = values(FakeModel(), observables, 150)
-    for (name, layer), floor in found.items():
+    result = values(FakeModel(), observables, 150)
+    for (name, layer), floor in result.items():
         number = name.removesuffix("_floor")
         if name != number and not number.startswith(OWN_FLOOR):
             rel, least = next((within for start, within in FLOORS.items() if name.startswith(start)), (0.15, 0.02))
-            assert found[number, layer].value == pytest.approx(floor.value, rel=rel, abs=least), (number, layer)
+            assert result[number, layer].value == pytest.approx(floor.value, rel=rel, abs=least), (number, layer)
             checked += 1
     assert checked > 150
-    assert found["variance.total", 1].value == pytest.approx(16, rel=0.05)
-    assert "chance level" in found["outliers.top3_cosine_share", 1].reason and found["outliers.massive", 1].value == 0
-    expected = np.sqrt(2 * np.log(found["outliers.largest", 1].n * 16))
-    assert found["outliers.largest_ratio", 1].value == pytest.approx(expected, rel=0.15)
+    assert result["variance.total", 1].value == pytest.approx(16, rel=0.05)
+    assert "chance level" in result["outliers.top3_cosine_share", 1].reason and result["outliers.massive", 1].value == 0
+    expected = np.sqrt(2 * np.log(result["outliers.largest", 1].n * 16))
+    assert result["outliers.largest_ratio", 1].value == pytest.approx(expected, rel=0.15)

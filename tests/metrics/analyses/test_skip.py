@@ -74,8 +74,8 @@ def test_a_model_whose_last_block_needs_earlier_ones_runs_them_all(family_model,
         monkeypatch.setitem(vars(model), "resumable", False)
         for number, block in enumerate(model.module.h):
             monkeypatch.setattr(block.attn, "_forward_hooks", {0: lambda *_, number=number: ran.append(number)})
-        found = resume(2, 1)
-    assert ran == list(range(len(model.module.h))) and torch.equal(found, expected)
+        result = resume(2, 1)
+    assert ran == list(range(len(model.module.h))) and torch.equal(result, expected)
 
 
 RNG = np.random.default_rng(0)
@@ -219,10 +219,10 @@ def test_proposals_are_the_runs_that_turn_least_and_the_blocks_that_each_do():
 
     steps = np.array([0.3, 0.05, 0.2, 0.06, 0.21, 0.4])
     at = np.append(0, np.cumsum(steps))
-    found = of(2)
-    assert found[0].blocks == (2, 3) and found[0].by == "angle" and found[0].angle == pytest.approx(0.25)
-    assert found[1] == Proposal((2, 4), "influence", None) and found[2].blocks == (3, 4)
+    result = of(2)
+    assert result[0].blocks == (2, 3) and result[0].by == "angle" and result[0].angle == pytest.approx(0.25)
+    assert result[1] == Proposal((2, 4), "influence", None) and result[2].blocks == (3, 4)
     assert [one.blocks for one in of(1)] == [(2,), (4,), (3,)]
     assert [one.by for one in of(5)] == ["angle"] * 2  # the five that turn least are a run
-    assert of(2, 0.1, 3.0, 4.0, 0.2, 5.0, 6.0) == [*found, Proposal((1, 4), "loss", None)]
-    assert of(2, 3.0, 0.1, 4.0, 0.2, 5.0, 6.0) == found  # influence proposes it, too
+    assert of(2, 0.1, 3.0, 4.0, 0.2, 5.0, 6.0) == [*result, Proposal((1, 4), "loss", None)]
+    assert of(2, 3.0, 0.1, 4.0, 0.2, 5.0, 6.0) == result  # influence proposes it, too
