@@ -262,9 +262,8 @@ class Statistic:
     def _jackknife(self, value: float, without: Floats) -> Interval:
         if self.scale != "logit":
             return intervals.jackknife_interval(value, without, "log" if self.scale == "log" else "fisher")
-        low, high = (
-            float(end or 0) for end in self.bounds
-        )  # Fisher's z of a number in −1…1 is half the logit of its share of the way
+        # Fisher's z of a number in −1…1 is half the logit of its share of the way.
+        low, high = (float(end or 0) for end in self.bounds)
         middle, half = (low + high) / 2, (high - low) / 2
         ends = intervals.jackknife_interval((value - middle) / half, (without - middle) / half)
         if ends[0] is None or ends[1] is None:

@@ -210,7 +210,7 @@ def test_its_numbers_are_those_of_the_model_until_its_file_changes(measured, stu
         model = measured[0].layer_metrics.query("model == @name and metric != 'loss'")
         found = results.layer_metrics.query(f"model == 'given-{name}' and metric in ('convergence', 'contextuality')")
         both = found.merge(model, on=KEY, suffixes=("", "_model"), validate="1:1")
-        assert len(both) == len(found) > 60 and set(found["role"]) == {name}
+        assert len(both) == len(found) > 50 and set(found["role"]) == {name}
         mine, theirs = (both[[f"{number}{end}" for number in NUMBERS]].to_numpy(float) for end in ("", "_model"))
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
     of_base = "kind == 'base' and model_a == 'given-decoder' and statistic == 'similarity'"
