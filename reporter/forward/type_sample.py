@@ -216,10 +216,6 @@ class Occurrences:
         self._sample, self._slots, self._device = sample, slots, device
         self.types, self.sizes, self.texts = types, sizes, texts
 
-    def keys(self) -> list[bytes]:
-        """Return what is equal for types of which the same occurrences were selected, in this selection or another."""
-        return [slots.tobytes() for slots in np.split(self._slots, np.cumsum(self.sizes)[:-1])] if self.types else []
-
     def states(self, place: Place) -> torch.Tensor:
         """Return the states at a place, type after type, float32 on the device, shape (Σ sizes, width)."""
         return self._sample.states.read(self._sample.layout.index[place], self._slots, self._device)

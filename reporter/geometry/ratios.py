@@ -13,7 +13,7 @@ from torch import Tensor
 
 from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.neighbours import Neighbours, nearest_of_any, nearest_within
-from reporter.geometry.spectra import EQUALLY_FAR, FEWEST, NAMES, PUBLISHED, RANKS, SCALES, kept_of
+from reporter.geometry.spectra import EQUALLY_FAR, FEWEST, NAMES, RANKS, SCALES, kept_of
 
 _MOVED = 16  # from this scale on half-samples are read at another one
 _LISTED = 240  # neighbours; more than the 128 that the largest scale needs, since a half may hold few of the nearest
@@ -135,15 +135,11 @@ def _of_halves(logs: Tensor, enough: Tensor, discard: float, scales: Sequence[in
     first = logs[:, 0].sort(dim=1).values.nan_to_num(nan=torch.inf)  # NaN comes last
     count, rank = n[:, :1], torch.arange(1, first.shape[1] + 1, dtype=logs.dtype, device=logs.device)
     empirical = -torch.log1p(-rank / count)
-    for name, share in {"twonn": discard, "twonn_published": PUBLISHED, "twonn_ml": 0.1}.items():
-        kept = torch.minimum(((1 - share) * count + 1e-9).floor(), count - 1)
-        fits = enough[:, 0] & (first.gather(1, (kept - 1).clamp(min=0).long())[:, 0] >= EQUALLY_FAR)
-        if name == "twonn_ml":
-            values = (count[:, 0] - 1) / total[:, 0]
-        else:
-            used = torch.where(rank <= kept, first, 0.0)
-            values = (used * torch.where(rank <= kept, empirical, 0.0)).sum(dim=1) / used.square().sum(dim=1)
-        estimates[name] = values.masked_fill(~fits, torch.nan)
+    kept = torch.minimum(((1 - discard) * count + 1e-9).floor(), count - 1)
+    fits = enough[:, 0] & (first.gather(1, (kept - 1).clamp(min=0).long())[:, 0] >= EQUALLY_FAR)
+    used = torch.where(rank <= kept, first, 0.0)
+    values = (used * torch.where(rank <= kept, empirical, 0.0)).sum(dim=1) / used.square().sum(dim=1)
+    estimates["twonn"] = values.masked_fill(~fits, torch.nan)
     return estimates
 
 

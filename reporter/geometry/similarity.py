@@ -274,9 +274,6 @@ def _squares(space: Callable[[], Tensor], order: Ints, *, cyclic: bool = False) 
 # eigenvalues in float64.
 
 
-_EQUAL = 1e-12  # of Σ‖x‖²: a Σ‖x − mean‖² below it is what float32 leaves of equal states
-
-
 @dataclass(frozen=True, eq=False)
 class Likeness:
     """Numbers of some types; NaN where one is not defined, shape (T,) each.
@@ -284,28 +281,22 @@ class Likeness:
     Args:
         similarity: mean cosine of two different occurrences, zero states left out; for two or more.
         explained: σ1²/Σσ², σ the singular values of the occurrences, not centred.
-        published: λ1/Σλ, λ the eigenvalues of their covariance.
-        truncated: what share of their variance is on the first right singular vector of the matrix as it is.
-        added: what each occurrence adds to these four, to first order, shape (4, T, m). Over a type they sum to 0, and
+        added: what each occurrence adds to both, to first order, shape (2, T, m). Over a type they sum to 0, and
             their squares to the variance over fresh occurrences.
     """
 
     similarity: torch.Tensor
     explained: torch.Tensor
-    published: torch.Tensor
-    truncated: torch.Tensor
     added: torch.Tensor
 
 
 def likeness(x: torch.Tensor, sizes: torch.Tensor) -> Likeness:
     """Return how alike the occurrences of each type are.
 
-    One Gram matrix of the occurrences minus their mean serves for all; the mean comes back in float64. With σ1 and u1
-    from XXᵀ = UΣ²Uᵀ, X·v1 = σ1·u1, whose variance is σ1²·(1/m − (mean u1)²).
+    One Gram matrix of the occurrences minus their mean serves for both; the mean comes back in float64.
 
     What an occurrence adds is found by leaving it out for the similarity, and otherwise the derivative by its weight:
-    ((x·v1)² − r‖x‖²)/Σ‖x‖² for r = λ1/Σ‖x‖². ``truncated`` takes the variance along an axis that turns as well:
-    dv1 = Σ_k v_k (x·v1)(x·v_k)/(λ1 − λ_k). All are times √(m/(m − 1)), as for a mean.
+    ((x·v1)² − r‖x‖²)/Σ‖x‖² for r = λ1/Σ‖x‖². Both are times √(m/(m − 1)), as for a mean.
 
     Args:
         x: shape (T, m, d); rows beyond a type's size are zero.
@@ -330,29 +321,10 @@ def likeness(x: torch.Tensor, sizes: torch.Tensor) -> Likeness:
     left_out = (similarity[:, None] - without) * ((n - 1) / n)[:, None] * (norms > 0)
 
     squares, left = torch.linalg.eigh(gram)
-    total, variance = norms.square().sum(dim=1), centred.diagonal(dim1=1, dim2=2).sum(dim=1)
-    varies = variance > _EQUAL * total
-    first = left[:, :, -1]
-    explained = _share(squares[:, -1], total)
-    on_first = squares[:, -1] * (1 - first.sum(dim=1).square() / m)
-    own_squares, own_left = torch.linalg.eigh(centred)
-    shares = torch.stack([own_squares[:, -1], on_first]) / variance
-    published, truncated = shares.clamp(0, 1).where(varies, torch.nan)
-
-    each = centred.diagonal(dim1=1, dim2=2)
-    sums = left.sum(dim=1)  # of each left singular vector
-    from_mean = (first - sums[:, -1:] / m[:, None]) * inside
-    gaps = (squares[:, -1:] - squares[:, :-1]).clamp(min=_EQUAL)
-    turning = (left[:, :, :-1] * (squares * sums)[:, None, :-1] / gaps[:, None]).sum(dim=2)
-    along_axis = squares[:, -1:] * (from_mean.square() - 2 / m[:, None] * first * sums[:, -1:] * turning)
-    added = [
-        left_out,
-        _added(squares[:, -1:] * first.square(), norms.square(), explained),
-        _added(own_squares[:, -1:] * own_left[:, :, -1].square(), each, published),
-        _added(along_axis, each, truncated),
-    ]
+    explained = _share(squares[:, -1], norms.square().sum(dim=1))
+    added = [left_out, _added(squares[:, -1:] * left[:, :, -1].square(), norms.square(), explained)]
     of_mean = (m / (m - 1)).sqrt()[:, None]
-    return Likeness(similarity, explained, published, truncated, torch.stack(added) * of_mean)
+    return Likeness(similarity, explained, torch.stack(added) * of_mean)
 
 
 def explained_by_first(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -396,8 +368,7 @@ def gathered(states: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
 
 
 @lru_cache(maxsize=256)
-def floors(sizes: tuple[int, ...], d: int, seed: int) -> dict[str, float]:
-    """Return the means over types of ``explained``, ``published`` and ``truncated`` of m isotropic Gaussian vectors."""
+def explained_floor(sizes: tuple[int, ...], d: int, seed: int) -> float:
+    """Return the mean over types of ``explained`` of m isotropic Gaussian vectors."""
     x = torch.from_numpy(np.random.default_rng([seed, d, *sizes]).standard_normal((sum(sizes), d)))
-    numbers = likeness(gathered(x, padded(sizes, max(sizes))), torch.tensor(sizes))
-    return {name: float(getattr(numbers, name).mean()) for name in ("explained", "published", "truncated")}
+    return float(likeness(gathered(x, padded(sizes, max(sizes))), torch.tensor(sizes)).explained.mean())

@@ -143,16 +143,13 @@ RANKS = (*SCALES, 2 * SCALES[-1])  # the neighbours whose distances are needed
 
 FEWEST = 10  # distinct states below which a slope means nothing
 EQUALLY_FAR = 1e-9  # a log ratio below it is none
-NAMES = ("twonn", "twonn_published", "twonn_ml", *(f"gride_{scale}" for scale in SCALES))
-PUBLISHED = 0.8  # the share of μ that twonn_published leaves out
+NAMES = ("twonn", *(f"gride_{scale}" for scale in SCALES))
 
 
 def estimate(name: str, logs: Floats, discard: float) -> float:
     """Return the estimate called ``name`` from log ratios at all scales, ascending in the first column."""
-    if name in ("twonn", "twonn_published"):
-        return twonn_of(logs[:, 0], discard if name == "twonn" else PUBLISHED)
-    if name == "twonn_ml":
-        return twonn_ml_of(logs[:, 0])
+    if name == "twonn":
+        return twonn_of(logs[:, 0], discard)
     scale = int(name.removeprefix("gride_"))
     return gride_of(logs[:, SCALES.index(scale)], scale)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.intervals import FEWEST_TEXTS, Error, Scale, error_over_texts, percentile_interval, share_ends
+from reporter.geometry.intervals import FEWEST_TEXTS, Error, error_over_texts, percentile_interval
 from reporter.geometry.spectra import EQUAL, ZERO, gradients
 from reporter.metrics.base import INFLUENCES, Value
 
@@ -45,9 +45,7 @@ def per_doubling(change: str, deviations: str, *why: str) -> str:
 # How intervals are made: one line at each statistic, and the methods once for all.
 
 
-BOOTSTRAP = "95 % CI over texts (bootstrap)."
 WHOLE_LAYERS = "Its ends are whole layers."
-HALF_SAMPLES = "95 % CI over texts (half-samples)."
 
 METHODS: Mapping[str, str] = {
     "Corpus size": "How a number changes per doubling of the corpus. Unless stated otherwise, measured on 50 to 400 "
@@ -66,19 +64,18 @@ METHODS: Mapping[str, str] = {
 """What the lines of intervals and of the size of the corpus refer to, for the glossary and for pages of metrics."""
 
 
-def mean_with_interval(
-    statistic: str, place: Place | None, mean: Average, texts: int, reason: str, *, share: bool = False
+def mean_or_reason(
+    statistic: str,
+    place: Place | None,
+    mean: Average,
+    reason: str,
+    texts: int | None = None,
+    floor: float | None = None,
 ) -> Value:
-    """Return a mean with its bootstrap interval, or, where nothing has the quantity, NULL with the reason.
-
-    The interval of a ``share`` has a width at 0 and 1, too.
-    """
+    """Return a mean with its bootstrap replicates, or, where nothing has the quantity, NULL with the reason."""
     if not mean.n:
         return Value(statistic, place, None, 0, reason=reason)
-    ends = percentile_interval(mean.replicates, texts)
-    if share:
-        ends = share_ends(mean.value, ends, texts)
-    return Value(statistic, place, mean.value, mean.n, *ends, texts=texts, spread=mean.replicates)
+    return Value(statistic, place, mean.value, mean.n, texts=texts, spread=mean.replicates, floor=floor)
 
 
 FEW_WITHOUT = 0.025
@@ -109,14 +106,6 @@ def layer_with_interval(
     if low is None or high is None:
         return Value(statistic, None, value, n)
     return Value(statistic, None, value, n, min(value, float(np.floor(low))), max(value, float(np.ceil(high))))
-
-
-_ON_SCALE: Mapping[Scale, str] = {"plain": "", "log": ", log scale", "logit": ", logit scale", "fisher": ", Fisher's z"}
-
-
-def described(scale: Scale, method: str = "delta method") -> str:
-    """Return the first sentence of ``Statistic.interval``: an interval over texts by a method, on a scale."""
-    return f"95 % CI over texts ({method}{_ON_SCALE[scale]})."
 
 
 def sampled(seen: Observed, strata: tuple[int, ...] | None = None) -> TokenSelection:
@@ -157,13 +146,11 @@ class Spectrum:
         values: its eigenvalues that are not zero, largest first.
         reason: why there are none; empty where there are.
         errors: of numbers of them, by the names that ``gradients`` gives them.
-        axis: the eigenvector of the largest, (d,).
     """
 
     values: Floats
     reason: str
     errors: Mapping[str, Error | None]
-    axis: Floats | None = None
 
 
 def spectrum_of(seen: Observed, place: Place) -> Spectrum:
@@ -199,4 +186,4 @@ def _decomposed(seen: Observed, place: Place, sample: TokenSelection) -> Spectru
         name: error_over_texts(influence, sample.texts, n, seen.texts, sample.keys)
         for name, influence in zip(numbers, influences.T.cpu().numpy(), strict=True)
     }
-    return Spectrum(spectrum, "", errors, vectors[:, -1].cpu().numpy())
+    return Spectrum(spectrum, "", errors)

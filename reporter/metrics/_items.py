@@ -45,6 +45,11 @@ def stream(seed: int, *what: str | int) -> np.random.Generator:
     return np.random.default_rng([seed, *(crc32(str(part).encode()) for part in what)])
 
 
+def number_or_null(value: float) -> float | None:
+    """Return a number, or None for NaN and infinity."""
+    return float(value) if np.isfinite(value) else None
+
+
 def evenly(count: int, most: int) -> list[int]:
     """Return at most ``most`` of ``count`` places, spread evenly from the first to the last."""
     if count <= most:
@@ -220,6 +225,12 @@ class Explained(OfItem, table="explained_variance"):
     components: int = column("number of components", key=True)
     share: float = column("share of the variance that these components explain")
     n: int = column("number of vectors", "BIGINT")
+
+
+def explained_rows(part: str, place: Place | None, shares: Floats, n: int) -> Iterator[Explained]:
+    """Yield the share of the variance that the first 1, 2, … components explain, given the share of each."""
+    for components, share in enumerate(np.cumsum(shares).tolist(), 1):
+        yield Explained(part, place, components, min(share, 1.0), n)
 
 
 def points(place: Place, parts: Mapping[str, Floats], texts: Mapping[str, Sequence[str]]) -> Iterator[Point]:

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 
 from reporter.core.errors import ReporterError
-from reporter.geometry.arrays import Bools, Floats, Ints, Progress, silent
+from reporter.geometry.arrays import Bools, Ints, Progress, silent
 from reporter.geometry.components import coordinates
 from reporter.geometry.neighbours import BOTH, against, compare
 from reporter.geometry.pairs import TableRows
-from reporter.metrics._items import EncodedText, Point
+from reporter.geometry.spectra import mean_cosine_of
+from reporter.metrics._items import EncodedText, Point, number_or_null
 from reporter.metrics._static_vectors import StaticVectors
 from reporter.metrics.base import Value
 from reporter.metrics.journeys import JourneyStep, Measure, Neighbour, Norm, TokenPair, WithPositions
@@ -249,7 +250,12 @@ def _portion(
                 row = first[place] + i
                 rank, rank_distance = (int(closeness.ranks[measure][row]) for measure in BOTH)
                 distance = float(closeness.distance[row])
-                near = (_or_none(float(closeness.cosine[row])), distance, None if rank < 0 else rank, rank_distance)
+                near = (
+                    number_or_null(float(closeness.cosine[row])),
+                    distance,
+                    None if rank < 0 else rank,
+                    rank_distance,
+                )
             gone = (turnover(place, measure, i) for measure in BOTH)
             yield JourneyStep(*which, *marks, norm, *near, norms[i], lengths[i], cosines[i], *gone)
             for measure in BOTH if journey.followed[position] else ():
@@ -262,12 +268,8 @@ def _portion(
                 ):
                     yield Neighbour(
                         *(*which, place, variant, norm, measure, rank),
-                        *(other, vectors.shown[other], _or_none(cosine), distance),
+                        *(other, vectors.shown[other], number_or_null(cosine), distance),
                     )
-
-
-def _or_none(x: float) -> float | None:
-    return None if np.isnan(x) else x
 
 
 def _moved(
@@ -295,7 +297,10 @@ def between(journeys: Sequence[TextJourney], places: Sequence[Place]) -> Iterato
         text_states = [
             journey.text.states[place][torch.from_numpy(~journey.text.special)].double() for journey in journeys
         ]
-        mean = _mean_cosine(torch.cat(text_states).numpy())
+        every = torch.cat(text_states).numpy()
+        lengths = np.linalg.norm(every, axis=1)
+        units = every[lengths > 0] / lengths[lengths > 0, None]
+        mean = None if len(units) < 2 else mean_cosine_of(units.sum(axis=0), len(units))
         norms = np.linalg.norm(x, axis=1)
         for i, j in combinations(range(len(chosen)), 2):
             (a, at_a), (b, at_b) = chosen[i], chosen[j]
@@ -305,13 +310,6 @@ def between(journeys: Sequence[TextJourney], places: Sequence[Place]) -> Iterato
                 *(a.text.index, at_a, a.tokens[at_a], b.text.index, at_b, b.tokens[at_b], place),
                 *(cosine, float(np.linalg.norm(x[i] - x[j])), mean),
             )
-
-
-def _mean_cosine(x: Floats) -> float | None:
-    norms = np.linalg.norm(x, axis=1)
-    units = x[norms > 0] / norms[norms > 0, None]
-    n = len(units)
-    return None if n < 2 else float((np.square(units.sum(axis=0)).sum() - n) / (n * (n - 1)))
 
 
 def paths(texts: Sequence[EncodedText], labels: Mapping[int, Sequence[str]], path: Sequence[Place]) -> Iterator[Point]:

@@ -172,8 +172,8 @@ def static_vectors(model: LoadedModel) -> StaticVectors:
         notes.append(f"{more} other tables are looked up by token ids; they are not analysed.")
     how = kind if positions is None else table_kind(positions)
     strings = tuple(token_of.get(i) for i in range(len(tokens)))
-    found = (tokens, positions, kept.table if kept else None, how, strings, special, tuple(notes))
-    return StaticVectors(model.checkpoint.model, *found, added=added_ids(model.tokenizer))
+    facts = (tokens, positions, kept.table if kept else None, how, strings, special, tuple(notes))
+    return StaticVectors(model.checkpoint.model, *facts, added=added_ids(model.tokenizer))
 
 
 def _notes(model: LoadedModel, tokens: Tensor, positions: Tensor | None, x: Tensor, h: Tensor) -> list[str]:

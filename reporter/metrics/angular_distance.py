@@ -12,8 +12,7 @@ from reporter.charts import Chart
 from reporter.charts import models as pairs
 from reporter.core.table import HIGH, LOW, Comparable, Row, UnderView, column
 from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import FEWEST_TEXTS, half_sample_interval, quantile
-from reporter.metrics._intervals import HALF_SAMPLES
+from reporter.geometry.intervals import FEWEST_TEXTS, quantile
 from reporter.metrics.base import N, Options, PairValue, Share, metric
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 _ANGLE = "arccos(cos(h_l, h_{l+n}))/π, for all 0 ≤ l < l + n ≤ L. h_l is the state of a token at layer l."
 
-_angle = partial(Share, sources=("gromov2025unreasonable",), per="pair", interval=HALF_SAMPLES)
+_angle = partial(Share, sources=("gromov2025unreasonable",), per="pair", method="half-samples")
 
 STATISTICS = (
     _angle(
@@ -91,7 +90,7 @@ ORDER BY statistic DESC, corpus, view, model, checkpoint, blocks, layer_a
     statistics=tuple(statistic.name for statistic in STATISTICS),
     alone=True,
     lead="Cell: consecutive blocks (x: first, y: how many). Dot: smallest angle for that many.",
-    interval=HALF_SAMPLES,
+    interval=STATISTICS[0].interval,
     mind=STATISTICS[0].trap,
     published=STATISTICS[1].published,
 )
@@ -120,16 +119,12 @@ def angular_distance(seen: Observed, options: Options) -> Iterator[Row]:
             yield from _best(seen, which, angles, blocks)
 
 
-def _ends(seen: Observed, angles: Angles, layers: tuple[int, int]) -> tuple[float, float] | tuple[None, None]:
-    return half_sample_interval(float(angles.value[layers]), angles.halves[:, *layers], seen.texts, (0.0, 1.0))
-
-
 def _pairs(seen: Observed, which: str, angles: Angles) -> Iterator[PairValue]:
     for first, second in zip(*np.triu_indices(seen.layers + 1, 1), strict=True):
         layers = int(first), int(second)
         n = int(angles.n[layers])
         if n:
-            yield PairValue(which, *layers, float(angles.value[layers]), n, *_ends(seen, angles, layers))
+            yield PairValue(which, *layers, float(angles.value[layers]), n, spread=angles.halves[:, *layers])
         else:
             yield PairValue(which, *layers, None, 0, reason="no token has a state at both layers that is not zero")
 
@@ -140,7 +135,7 @@ def _best(seen: Observed, which: str, angles: Angles, blocks: int) -> Iterator[B
         return
     best = int(np.nanargmin(value))
     layers = best, best + blocks
-    low, high = _ends(seen, angles, layers)
+    low, high = STATISTICS[0].ends(float(value[best]), halves[:, best], seen.texts)
     as_good = None if low is None else ", ".join(str(start + 1) for start in _not_apart(value, halves, best))
     yield BlockRun(
         which, blocks, best + 1, best + blocks, float(value[best]), int(angles.n[layers]), as_good, low, high

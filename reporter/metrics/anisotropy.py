@@ -10,11 +10,10 @@ import numpy as np
 
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.components import first_axis
-from reporter.geometry.intervals import Error, error_over_texts, interval
-from reporter.geometry.spectra import EQUAL, isoscore_of, mean_cosine_of, participation_ratio_of, top_share_of
-from reporter.metrics._intervals import OWN_MEAN, RARE_TYPES, described, per_doubling, sampled, spectrum_of
-from reporter.metrics.base import Cosine, SampleOptions, Share, Value, metric, undefined, with_floor
+from reporter.geometry.intervals import Error, error_over_texts
+from reporter.geometry.spectra import isoscore_of, mean_cosine_of, participation_ratio_of, top_share_of
+from reporter.metrics._intervals import OWN_MEAN, RARE_TYPES, per_doubling, sampled, spectrum_of
+from reporter.metrics.base import Cosine, SampleOptions, Share, Value, metric, undefined
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
 
 
 _SAMPLE = (
-    " Computed from `sample` times `batches` tokens. The default of 4,096 instead of 16,384 moved the number by up to "
+    "Computed from `sample` times `batches` tokens. The default of 4,096 instead of 16,384 moved the number by up to "
     "0.0015 and made the interval twice as wide."
 )
 
 _cosine = partial(Cosine, floor=True)
-_share = partial(Share, floor=True)
+_share = partial(Share, floor=True, skewed=True)
 
 STATISTICS = (
     _share(
@@ -39,28 +38,14 @@ STATISTICS = (
         "explained-variance ratio of the first principal component.",
         ("razzhigaev2024shape",),
         short="variance explained by PC 1",
-        interval=described("logit"),
+        scale="logit",
         plainly="Share of the variance of token states along their first principal component.",
         trap="One sink among 64 tokens can raise it from 0.003 to 0.995. A bell over depth may be due to sinks alone; "
         "compare without sinks.",
-        published="The authors' code computes this number (LLM-Microscope: `calculate_anisotropy_torch`) over every "
-        "token that the tokenizer returns. The token set `all` is nearest. The code leaves out the last hidden state.",
+        published="The paper takes the mean over shuffled batches, which is higher with few tokens and wide models. "
+        "The authors' later code (LLM-Microscope: `calculate_anisotropy_torch`) computes this number over every token "
+        "that the tokenizer returns. The token set `all` is nearest. The code leaves out the last hidden state.",
         grows=per_doubling("Falls by up to 2 %", "0.0 to 0.7", RARE_TYPES),
-    ),
-    _share(
-        "top_variance_share_batch",
-        "variance explained by the first principal component (by batch)",
-        "Mean over shuffled batches of λ1 / Σλ, with each batch centred separately. Batches of `sample` tokens are "
-        "drawn without replacement, duplicates included.",
-        ("razzhigaev2024shape",),
-        short="variance explained by PC 1",
-        interval=described("logit") + " One batch (the default) instead of four moved the number by up to 0.6 of half "
-        "the interval, and made the interval 1.5 times as wide.",
-        trap="The published estimator. Batches give higher numbers than the whole corpus, most of all with few tokens "
-        "and wide models; compare the chance level.",
-        published="The paper describes batches. The code that its authors published later takes all tokens at once, as "
-        "top_variance_share does.",
-        grows=per_doubling("Falls by up to 1 %", "0.0 to 0.6", RARE_TYPES),
     ),
     _cosine(
         "mean_cosine",
@@ -68,7 +53,7 @@ STATISTICS = (
         "Mean over all pairs of different tokens of cos(x_i, x_j), which is (‖Σu‖² − n) / (n(n − 1)) with u = x/‖x‖. "
         "Exact: no pairs are sampled.",
         ("ethayarajh2019contextual",),
-        interval=described("fisher"),
+        scale="fisher",
         plainly="How similar in direction the states of two random tokens are.",
         trap="A common mean vector or a few giant dimensions alone can bring it near 1. Compare the centred and "
         "standardised forms.",
@@ -81,7 +66,8 @@ STATISTICS = (
         "mean cosine (centred)",
         "Mean cosine of x − μ over all pairs of a uniform sample of tokens, with μ the mean of all tokens.",
         ("ethayarajh2019contextual", "timkey2021bark"),
-        interval=described("fisher") + _SAMPLE,
+        scale="fisher",
+        interval=_SAMPLE,
         grows=per_doubling("Rises by 0.0001 to 0.0003", "0.5 to 8.6", OWN_MEAN),
     ),
     _cosine(
@@ -91,7 +77,8 @@ STATISTICS = (
         "dimension over all tokens. Dimensions that do not vary are left out. Their deviation is at most 1e-6 of their "
         "mean, or of the root mean square of all deviations (what underflow leaves of a dead dimension).",
         ("timkey2021bark",),
-        interval=described("fisher") + _SAMPLE,
+        scale="fisher",
+        interval=_SAMPLE,
         trap="What remains of the mean cosine once no dimension outweighs another.",
         grows=per_doubling("Rises by 0.0001 to 0.0003", "0.7 to 11.5", OWN_MEAN),
     ),
@@ -101,12 +88,16 @@ STATISTICS = (
         "((Σλ)²/Σλ² − 1) / (d − 1), with λ the eigenvalues of the covariance (1/n) of all token states, centred. The "
         "paper's algorithm (principal axes, isotropy defect, rescaling) gives the same number.",
         ("rudman2022isoscore",),
-        interval=described("log") + " Derived from the interval of the participation ratio.",
+        scale="log",
+        interval="Derived from the interval of the participation ratio.",
         trap="Isotropy, not anisotropy: 1 if all directions vary equally, 0 if only one varies. Cannot reach 1 with "
         "fewer tokens than dimensions.",
         grows=per_doubling("Rises by 2 to 8 %", "0.4 to 1.7", RARE_TYPES),
     ),
 )
+
+
+TOP_SHARE, ISOSCORE = STATISTICS[0], STATISTICS[-1]
 
 
 class AnisotropyOptions(SampleOptions):
@@ -120,17 +111,15 @@ class AnisotropyOptions(SampleOptions):
     question="directions",
     needs=("moments", "gram", "tokens"),
     options=AnisotropyOptions,
-    version=8,
+    version=9,
     cost="a width × width product per token and layer (about 1/12 of the forward pass); a bounded sample",
     against_base=("top_variance_share", "mean_cosine"),
 )
 def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
-    """Yield the six statistics and their floors at every layer."""
+    """Yield the share of the first axis, the mean cosines and IsoScore at every place."""
     sample, influencing = seen.token_sample(options.sample_size()), sampled(seen)
-    axes = {place: spectrum_of(seen, place).axis for place in seen.places}
     of_sample = seen.everywhere(
-        ("anisotropy", seen.held, seen.only, options),
-        lambda place: list(_of_sample(seen, place, sample, influencing, axes[place], options)),
+        ("anisotropy", seen.held, seen.only, options), lambda place: list(_of_sample(seen, place, sample, influencing))
     )
     for place in seen.places:
         yield from _of_spectrum(seen, place)
@@ -146,57 +135,43 @@ def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
         return
     spectrum, errors = state_spectrum.values, state_spectrum.errors
     share, most, error = top_share_of(spectrum), float(min(d, n - 1)), errors["top_variance_share"]
-    ends = interval(share, error, "logit", (1 / most, 1.0), skewed=True)
-    number = Value("top_variance_share", place, share, n, *ends, spread=error)
-    yield from with_floor(number, noise.top_variance_share(n, d, seen.seed))
+    ends, floor = TOP_SHARE.ends(share, error, within=(1 / most, 1.0)), noise.top_variance_share(n, d, seen.seed)
+    yield Value("top_variance_share", place, share, n, *ends, spread=error, floor=floor)
     if d < 2:
         yield Value("isoscore", place, None, n, reason="states of one dimension")
         return
     # IsoScore is the participation ratio stretched, and its interval is too.
-    ends = interval(participation_ratio_of(spectrum), errors["participation_ratio"], "log", (1.0, most), skewed=True)
+    ratio = participation_ratio_of(spectrum)
+    ends = ISOSCORE.ends(ratio, errors["participation_ratio"], within=(1.0, most))
     low, high = (None if end is None else float(np.clip((end - 1) / (d - 1), 0.0, 1.0)) for end in ends)
-    number = Value("isoscore", place, isoscore_of(spectrum, d), n, low, high)
-    yield from with_floor(number, isoscore_of(noise.eigenvalues(n, d, seen.seed), d))
+    floor = isoscore_of(noise.eigenvalues(n, d, seen.seed), d)
+    yield Value("isoscore", place, isoscore_of(spectrum, d), n, low, high, floor=floor)
 
 
-def _of_sample(
-    seen: Observed,
-    place: Place,
-    sample: TokenSelection,
-    influencing: TokenSelection,
-    axis: Floats | None,
-    options: AnisotropyOptions,
-) -> Iterator[Value]:
-    """Yield the share of the first axis in batches, and the mean cosines."""
+def _of_sample(seen: Observed, place: Place, sample: TokenSelection, influencing: TokenSelection) -> Iterator[Value]:
+    """Yield the mean cosines."""
     import torch
 
     moments = seen.moments(place)
     states = wide(sample.states(place))
     of_all = _error_of_all(seen, place, influencing, states if influencing is sample else None)
-    if not seen.wants("top_variance_share_batch", "mean_cosine_centred", "mean_cosine_standardised"):
-        yield from _mean_cosine("mean_cosine", seen, place, moments.unit_sum, moments.units, of_all)
+    yield _mean_cosine("mean_cosine", seen, place, moments.unit_sum, moments.units, of_all)
+    if not seen.wants("mean_cosine_centred", "mean_cosine_standardised"):
         return
     mean = torch.from_numpy(moments.mean).to(states.device)
-    whole = states.square().sum(dim=1)
     states -= mean
     squares = states.square()
-    lengths = squares.sum(dim=1)
-    near = None if axis is None else torch.from_numpy(axis).to(states.device)
-    batches = options.split(len(sample)) if len(sample) else []
-    shares = [_first_share(states[batch], lengths[batch], whole[batch], near) for batch in batches]
-    yield from _top_share_of_batches(seen, place, batches, shares, sample)
-    yield from _mean_cosine("mean_cosine", seen, place, moments.unit_sum, moments.units, of_all)
     deviation = torch.from_numpy(moments.squares).to(states.device).div_(max(moments.n, 1)).sqrt_()
     # What rounding leaves of states that equal the mean has no direction.
     scale = float((mean.square() + deviation.square()).sum().sqrt())
     # Samples hold no coordinate that is 2^28 times smaller than its state: a dead dimension would count as rounding.
     least = 1e-6 * mean.abs().clamp(min=float(deviation.square().mean().sqrt()))
     inverse = _reciprocal(deviation, deviation > least)
-    centred = _cosines(states, squares, lengths.sqrt(), 1e-6 * scale, sample.texts, seen.texts)
-    yield from _mean_cosine("mean_cosine_centred", seen, place, *centred)
+    centred = _cosines(states, squares, squares.sum(dim=1).sqrt(), 1e-6 * scale, sample.texts, seen.texts)
+    yield _mean_cosine("mean_cosine_centred", seen, place, *centred)
     norms = (squares @ inverse.square()).sqrt_()
     standardised = _cosines(states, squares, norms, 0.0, sample.texts, seen.texts, inverse)
-    yield from _mean_cosine("mean_cosine_standardised", seen, place, *standardised)
+    yield _mean_cosine("mean_cosine_standardised", seen, place, *standardised)
 
 
 def _error_of_all(seen: Observed, place: Place, sample: TokenSelection, states: Tensor | None) -> Error | None:
@@ -246,45 +221,12 @@ def _cosines(
     return total.cpu().numpy(), count, error_over_texts(influence.cpu().numpy(), texts, len(states), distinct)
 
 
-def _top_share_of_batches(
-    seen: Observed, place: Place, batches: list[slice], of_batches: list[tuple[float, Tensor]], sample: TokenSelection
-) -> Iterator[Value]:
-    name, n, shares = "top_variance_share_batch", batches[-1].stop if batches else 0, [share for share, _ in of_batches]
-    if n < 2:
-        yield Value(name, place, None, n, reason="fewer than two tokens")
-        return
-    if not np.isfinite(shares).all():
-        yield Value(name, place, None, n, reason="all states of a batch are equal")
-        return
-    influence = np.concatenate([of_batch.cpu().numpy() * len(of_batch) for _, of_batch in of_batches])
-    error = error_over_texts(influence, sample.texts[: len(influence)], len(influence), seen.texts)
-    mean, size = float(np.mean(shares)), batches[0].stop
-    number = Value(name, place, mean, n, *interval(mean, error, "logit", (0.0, 1.0)))
-    yield from with_floor(number, noise.top_variance_share(size, seen.width(place), seen.seed), size)
-
-
-def _first_share(x: Tensor, lengths: Tensor, whole: Tensor, near: Tensor | None) -> tuple[float, Tensor]:
-    """Return λ1/Σλ of the covariance of some states and what each of them adds to it, (n,); NaN if all are equal."""
-    centre = x.mean(dim=0)
-    squares = lengths - 2 * (x @ centre) + centre @ centre
-    total = squares.sum()
-    if bool(total <= EQUAL * whole.sum()):
-        return float("nan"), x.new_zeros(len(x))
-    largest, axis = first_axis(x, near=near, centre=centre)
-    share = largest / total
-    return float(share), ((x @ axis - centre @ axis).square_() - share * squares) / total
-
-
 def _reciprocal(x: Tensor, where: Tensor) -> Tensor:
     return x.reciprocal().masked_fill_(~where, 0.0)
 
 
-def _mean_cosine(
-    statistic: str, seen: Observed, place: Place, unit_sum: Floats, n: int, error: Error | None
-) -> Iterator[Value]:
+def _mean_cosine(statistic: str, seen: Observed, place: Place, unit_sum: Floats, n: int, error: Error | None) -> Value:
     if n < 2:
-        yield Value(statistic, place, None, n, reason="fewer than two states that are not zero")
-        return
-    value = mean_cosine_of(unit_sum, n)
-    number = Value(statistic, place, value, n, *interval(value, error, "fisher", (-1.0, 1.0)), spread=error)
-    yield from with_floor(number, noise.mean_cosine(n, seen.width(place), seen.seed))
+        return Value(statistic, place, None, n, reason="fewer than two states that are not zero")
+    floor = noise.mean_cosine(n, seen.width(place), seen.seed)
+    return Value(statistic, place, mean_cosine_of(unit_sum, n), n, spread=error, floor=floor)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -214,22 +215,17 @@ def attention(item: AttentionSpec, context: Context) -> Iterator[Row]:
         place = Place("block", layer)
         for statistic in STATISTICS:
             name, values = statistic.name, read[HEAD.index(statistic.name)]
-            number = _value(statistic, place, values.mean(axis=1), units)
-            yield number
-            if name in floors:
-                yield Value(f"{name}_floor", place, floors[name], number.n)
+            yield _value(statistic, place, values.mean(axis=1), units, floors.get(name))
         for head, means in enumerate(read.mean(axis=1).T.tolist()):
             yield AttentionHead(place, head, *means)
 
 
-def _value(statistic: Statistic, place: Place, values: Floats, units: Ints) -> Value:
+def _value(statistic: Statistic, place: Place, values: Floats, units: Ints, floor: float | None) -> Value:
     if len(by_unit := of_units(values, units)) < FEWEST:
-        return Value(statistic.name, place, float(values.mean()), len(values))
+        return Value(statistic.name, place, float(values.mean()), len(values), floor=floor)
     mean, low, high = student_interval(by_unit)
-    top = statistic.bounds[1]
-    return Value(
-        statistic.name, place, mean, len(values), max(0.0, low), high if top is None else min(float(top), high)
-    )
+    ends = max(0.0, low), min(statistic.bounds[1] or inf, high)
+    return Value(statistic.name, place, mean, len(values), *ends, floor=floor)
 
 
 def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> tuple[Ints, Ints]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING, ClassVar, Literal, ParamSpec, TypeVar, get_args
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -36,10 +37,12 @@ from reporter.core.table import (
     column,
     of_cell,
 )
-from reporter.geometry.intervals import FEWEST_TEXTS, Error, Interval, Spread, interval_over_texts
+from reporter.geometry import intervals
+from reporter.geometry.intervals import FEWEST_TEXTS, Error, Interval, Scale, Spread
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
+    from reporter.geometry.arrays import Floats
 
 # Values that a definition fixes: a similarity to the last state of 1 at the last layer says nothing of the model.
 #
@@ -84,6 +87,8 @@ D = TypeVar("D", bound="Definition")
 F = TypeVar("F", bound="Compute")
 
 Per = Literal["layer", "step", "model", "pair"]
+Method = Literal["", "delta method", "bootstrap", "half-samples", "jackknife"]
+"""How an interval over texts follows from the spread of a number (``METHODS``); empty: the metric makes it itself."""
 Comparison = Literal["models", "corpora", "base"]
 Question = Literal["directions", "similarity", "updates", "dimension", "sinks", "prediction", "other"]
 """What a definition's charts ask of the layers; a report puts charts of the same question together."""
@@ -131,6 +136,9 @@ class SampleOptions(Options):
         return [slice(i * self.sample, (i + 1) * self.sample) for i in range(full)]
 
 
+_ON_SCALE: Mapping[Scale, str] = {"plain": "", "log": ", log scale", "logit": ", logit scale", "fisher": ", Fisher's z"}
+
+
 @dataclass(frozen=True)
 class Statistic:
     """One number with one definition; its public name is ``<metric>.<name>``.
@@ -145,6 +153,11 @@ class Statistic:
             its layer is NULL), ``pair`` (one for each two layers, in the table ``layer_pairs``).
         unit: empty for a pure number.
         interval: how ``ci_low`` and ``ci_high`` are computed; empty when they are NULL. Pages show the first 20 words.
+            Where there is a ``method``, its sentence comes first, and this is what else there is to say.
+        method: how they follow from ``Value.spread``.
+        scale: on which scale; with a scale alone the method is the delta method.
+        skewed: whether few texts may decide the number, so that the delta method allows for large parts.
+        of_tokens: whether it is a share of tokens, so that at 0 and 1 it has Wilson's interval.
         floor: whether ``<name>_floor`` is stored with it: its chance level, the value for an isotropic Gaussian of the
             same n and d unless the definition says otherwise.
         trap: a caution for readers, at most 25 words; no other caution repeats it.
@@ -178,6 +191,10 @@ class Statistic:
     per: Per = "layer"
     unit: str = ""
     interval: str = ""
+    method: Method = ""
+    scale: Scale | None = None
+    skewed: bool = False
+    of_tokens: bool = False
     floor: bool = False
     trap: str = ""
     bounds: tuple[float | None, float | None] = (None, None)
@@ -198,6 +215,11 @@ class Statistic:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "main", self.main or bool(self.plainly))
+        if self.scale and not self.method:
+            object.__setattr__(self, "method", "delta method")
+        if self.method and not self.interval.startswith("95 %"):
+            how = f"95 % CI over texts ({self.method}{_ON_SCALE[self.scale or 'plain']})."
+            object.__setattr__(self, "interval", f"{how} {self.interval}".rstrip())
         if self.smallest is None and None not in self.bounds:
             object.__setattr__(self, "smallest", 0.01)
         for key in self.sources:
@@ -209,6 +231,44 @@ class Statistic:
     def works(self) -> tuple[Source, ...]:
         """The works that ``sources`` names."""
         return tuple(BIBLIOGRAPHY[key] if isinstance(key, str) else key for key in self.sources)
+
+    def ends(
+        self, value: float, spread: Spread | None, texts: int = 0, within: tuple[float, float] | None = None
+    ) -> Interval:
+        """Return the 95 % interval of a number.
+
+        Args:
+            value: the number.
+            spread: how it varies over texts: its error, replicates or half-samples, or its values without each group
+                of texts, as ``method`` says; None gives no interval.
+            texts: distinct texts that it rests on.
+            within: least and most that it can be, where that is less than ``bounds``.
+        """
+        if spread is None:
+            return None, None
+        least, most = within or tuple(
+            end if of is None else float(of) for end, of in zip((-inf, inf), self.bounds, strict=True)
+        )
+        if isinstance(spread, Error):
+            ends = intervals.interval(value, spread, self.scale or "plain", (least, most), self.skewed)
+        elif self.method == "half-samples":
+            ends = intervals.half_sample_interval(value, spread, texts, (least, most))
+        elif self.method == "jackknife":
+            ends = self._jackknife(value, spread)
+        else:
+            ends = intervals.percentile_interval(spread, texts)
+        return intervals.share_ends(value, ends, texts) if self.of_tokens else ends
+
+    def _jackknife(self, value: float, without: Floats) -> Interval:
+        if self.scale != "logit":
+            return intervals.jackknife_interval(value, without, "log" if self.scale == "log" else "fisher")
+        # Fisher's z of a number in −1…1 is half the logit of its share of the way.
+        low, high = (float(end or 0) for end in self.bounds)
+        middle, half = (low + high) / 2, (high - low) / 2
+        ends = intervals.jackknife_interval((value - middle) / half, (without - middle) / half)
+        if ends[0] is None or ends[1] is None:
+            return None, None
+        return min(middle + half * ends[0], value), max(middle + half * ends[1], value)
 
 
 Share = partial(Statistic, bounds=(0, 1))
@@ -244,11 +304,15 @@ class Value(UnderView, table="layer_metrics"):
         "and claims leave it out",
         default=None,
     )
-    """A metric says False where it knows that the value was measured; None leaves it to ``by_definition.settled``."""
+    """A metric says False where it knows that the value was measured; None leaves it to :func:`settled`."""
     texts: int | None = aside(default=None, kw_only=True, compare=False)
     """Distinct texts that the number rests on, where these are fewer than the corpus has."""
     spread: Spread | None = aside(default=None, kw_only=True, compare=False)
-    """How it varies over texts: for :class:`TextParts` of main statistics and differences from a base."""
+    """How it varies over texts: for its interval, :class:`TextParts` of main statistics and differences from a base."""
+    floor: float | None = aside(default=None, kw_only=True, compare=False)
+    """Its chance level."""
+    floor_n: int | None = aside(default=None, kw_only=True, compare=False)
+    """Observations that the chance level is of, where these are not ``n``."""
     paired: Error | None = aside(default=None, kw_only=True, compare=False)
     """Its error as a difference from a base takes it, where that is not ``spread``."""
 
@@ -289,6 +353,8 @@ class PairValue(OfPair, table="layer_pairs"):
     ci_low: float | None = column(LOW, default=None)
     ci_high: float | None = column(HIGH, default=None)
     reason: str = aside(default="")
+    spread: Spread | None = aside(default=None, kw_only=True, compare=False)
+    floor: float | None = aside(default=None, kw_only=True, compare=False)
 
 
 class Difference(OfStudy, table="differences"):
@@ -402,7 +468,8 @@ def declaring(kind: Callable[P, D], registry: Registry[D]) -> Callable[P, Callab
 
         def register(compute: F) -> F:
             name = definition.name or compute.__name__
-            registry.add(name, replace(definition, name=name, compute=compute, code=code_of(compute)), compute)
+            numbers = completing(definition.statistics)(compute)
+            registry.add(name, replace(definition, name=name, compute=numbers, code=code_of(compute)), compute)
             return compute
 
         return register
@@ -475,7 +542,7 @@ def _paired_interval(difference: float, mine: Spread | None, theirs: Spread | No
     parts = [None if side is None else parts_of(side, texts, seed) for side in (mine, theirs)]
     if parts[0] is None or parts[1] is None or texts < FEWEST_TEXTS:
         return None, None
-    return interval_over_texts(difference, parts[0] - parts[1], texts)
+    return intervals.interval_over_texts(difference, parts[0] - parts[1], texts)
 
 
 def undefined(statistics: Iterable[str | Statistic], place: Place | None, n: int, reason: str) -> Iterator[Value]:
@@ -490,9 +557,37 @@ def valued(statistic: str, place: Place | None, value: float | None, n: int, rea
     return Value(statistic, place, value, n, reason=reason if value is None else "")
 
 
-def with_floor(number: Value, floor: float, n: int | None = None) -> tuple[Value, Value]:
-    """Return a number and its floor, which rests on ``n`` observations, by default as many as the number."""
-    return number, Value(f"{number.statistic}_floor", number.place, floor, number.n if n is None else n)
+def completing(statistics: Iterable[Statistic]) -> Callable[[Compute], Compute]:
+    """Return a decorator: the rows of a metric get intervals and chance levels as their statistics declare them."""
+    declared = {statistic.name: statistic for statistic in statistics}
+
+    def decorate(compute: Compute) -> Compute:
+        @wraps(compute)
+        def completed(seen: Any, *more: Any) -> Iterator[Row]:
+            for row in compute(seen, *more):
+                if isinstance(row, Value | PairValue) and row.statistic in declared:
+                    yield from _completed(row, declared[row.statistic], getattr(seen, "texts", 0))
+                else:
+                    yield row
+
+        return completed
+
+    return decorate
+
+
+def _completed(number: Value | PairValue, statistic: Statistic, texts: int) -> Iterator[Row]:
+    """Yield a number with the interval that follows from its spread, and its chance level."""
+    ends, spread, floor_n = (number.ci_low, number.ci_high), number.spread, number.n
+    if isinstance(number, Value):
+        texts, floor_n = number.texts or texts, number.n if number.floor_n is None else number.floor_n
+    if statistic.method and number.value is not None and ends[0] is None:
+        ends = statistic.ends(number.value, spread, texts)
+    if statistic.method == "jackknife":  # values without each group of texts are no replicates that have parts of texts
+        spread = None
+    yield replace(number, ci_low=ends[0], ci_high=ends[1], spread=spread, floor=None)
+    if number.floor is not None:
+        bare = replace(number, ci_low=None, ci_high=None, reason="", spread=None, floor=None)
+        yield replace(bare, statistic=f"{number.statistic}_floor", value=number.floor, n=floor_n)
 
 
 HELPERS = ("base", "analysis")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +13,8 @@ from reporter.core.numbers import counted
 from reporter.core.table import TOKEN, Comparable, Row, UnderView, at_place, column
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Ints
-from reporter.geometry.intervals import Scale, error_over_texts, interval, share_ends
-from reporter.metrics._intervals import described
-from reporter.metrics.base import INFLUENCES, Between, Options, Size, Statistic, Value, metric, undefined
+from reporter.geometry.intervals import error_over_texts
+from reporter.metrics.base import INFLUENCES, Between, Options, Size, Statistic, Value, completing, metric, undefined
 from reporter.store.answers import SAME
 
 if TYPE_CHECKING:
@@ -41,8 +39,8 @@ _OVER = (
 )
 
 
-_WITH_SINKS = " It takes μ⁰ as known. A few sinks move μ⁰, so with sinks the interval covers far too rarely."
-_ENOUGH = f" None if half of the texts have fewer than {SURE} tokens per dimension."
+_WITH_SINKS = "It takes μ⁰ as known. A few sinks move μ⁰, so with sinks the interval covers far too rarely."
+_ENOUGH = f"None if half of the texts have fewer than {SURE} tokens per dimension."
 _TWIN = (
     "As `{name}`, with the model's `twin` (the same model from another seed) as the base. Needs `twin` in the study."
 )
@@ -53,7 +51,7 @@ STATISTICS = (
         "cosine with the base's state",
         f"Mean over tokens of cos(h, h⁰). {_OVER}",
         ("merchant2020finetuning",),
-        interval=described("fisher"),
+        scale="fisher",
         trap="Ignores length, and is near 1 in a narrow cone of states. Independently trained models have different "
         "axes: about 0, however similar they are.",
         bounds=(-1, 1),
@@ -64,7 +62,7 @@ STATISTICS = (
         f"Mean over tokens of ‖h − h⁰‖ / ‖h⁰‖. {_OVER} Before the first changed block it is exactly 0, in the same "
         "precision and batches. bf16 products in other batches differ by up to models.precision_deviation.",
         ("merchant2020finetuning",),
-        interval=described("log"),
+        scale="log",
         trap="A changed block moves all later layers. The first layer that moves identifies the block.",
         short="distance from the base",
         bounds=(0, None),
@@ -78,7 +76,9 @@ STATISTICS = (
         "Share of tokens with ‖h − h⁰‖ > 2^-10·‖h⁰ − μ⁰‖ + 1e-6·‖h⁰‖, with μ⁰ the base's mean. "
         f"{_OVER} The limit is what rounding to 16 bits, in which states are kept, cannot explain.",
         ("merchant2020finetuning",),
-        interval=described("logit") + _WITH_SINKS,
+        scale="logit",
+        of_tokens=True,
+        interval=_WITH_SINKS,
         trap="Says whether tokens moved, not how far.",
         bounds=(0, 1),
     ),
@@ -89,7 +89,8 @@ STATISTICS = (
         f"the other half. {_OVER} The number is the mean over both directions. The explained part is the base's, "
         "possibly rotated or stretched; the rest is new.",
         ("din2024jump",),
-        interval=described("plain") + _ENOUGH,
+        scale="plain",
+        interval=_ENOUGH,
         trap="Needs twice as many tokens per half as dimensions; raise `sample` for wide models. A few directions of "
         "large variance dominate it.",
         bounds=(None, 1),
@@ -100,7 +101,7 @@ STATISTICS = (
         "distance from another seed's state",
         _TWIN.format(name="distance"),
         ("merchant2020finetuning",),
-        interval=described("log"),
+        scale="log",
         smallest=SAME,
         trap="Another seed alone changes the states this much. Models trained from different random weights have "
         "different axes; compare linear_seed.",
@@ -110,7 +111,8 @@ STATISTICS = (
         "variance explained by a linear map of another seed",
         _TWIN.format(name="linear"),
         ("din2024jump",),
-        interval=described("plain") + _ENOUGH,
+        scale="plain",
+        interval=_ENOUGH,
         bounds=(None, 1),
         smallest=0.01,
         trap="A value of `linear` that is not below this is no more change than another seed makes.",
@@ -201,6 +203,7 @@ def _counterparts(seen: Observed, other: Observed) -> Iterator[tuple[Place, Plac
             yield place, final
 
 
+@completing(STATISTICS)
 def _compare(seen: Observed, bases: Sequence[Observed], options: ChangeOptions) -> Iterator[Row]:
     """Yield how far the model lies from its base and, where the study has one, from its twin."""
     for other, ending in zip(bases, ("", "_seed"), strict=False):
@@ -236,20 +239,13 @@ def _values_at(seen: Observed, shared: _Shared, place: Place, counterpart: Place
     beyond = step > ROUNDING * (y - y.mean(dim=0)).norm(dim=1) + 1e-6 * size
     rows = nonzero.cpu().numpy()
     texts = shared.texts[rows]
-    of_token: dict[str, tuple[Tensor, Scale, tuple[float, float]]] = {
-        "cosine": (cosine, "fisher", (-1.0, 1.0)),
-        "distance": (step / size, "log", (0.0, inf)),
-        "moved": (beyond.double(), "logit", (0.0, 1.0)),
-    }
-    values = {name: numbers.cpu().numpy()[rows] for name, (numbers, *_) in of_token.items()}
+    of_tokens = {"cosine": cosine, "distance": step / size, "moved": beyond.double()}
+    values = {name: numbers.cpu().numpy()[rows] for name, numbers in of_tokens.items()}
     for name, numbers in values.items():
         if f"{name}{ending}" in names:
             value = float(numbers.mean())
             error = error_over_texts(numbers - value, texts, len(numbers), seen.texts)
-            ends = interval(value, error, *of_token[name][1:])
-            if name == "moved":
-                ends = share_ends(value, ends, seen.texts)
-            yield Value(f"{name}{ending}", place, value, len(numbers), *ends, spread=error)
+            yield Value(f"{name}{ending}", place, value, len(numbers), spread=error)
     if shared.types is not None and not ending and place in seen.path:
         yield from _farthest(seen, place, shared.types[rows], values["distance"], values["cosine"])
 
@@ -289,8 +285,8 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
     value, few = min(share, 1.0), fewest < SURE * d
     influence -= influence.mean()
     error = None if few else error_over_texts(influence.cpu().numpy(), shared.texts, n, seen.texts)
-    low, high = interval(value, error, "plain", (-inf, 1.0))
-    return Value(name, place, value, n, low, high, f"no interval: {tokens} {SURE * d:,} tokens" if few else "")
+    reason = f"no interval: {tokens} {SURE * d:,} tokens" if few else ""
+    return Value(name, place, value, n, reason=reason, spread=error)
 
 
 @metric(

@@ -28,9 +28,9 @@ from reporter.geometry.clouds import counted, overlap, spreads
 from reporter.geometry.components import components
 from reporter.geometry.intervals import of_units, share_interval, student_interval
 from reporter.metrics import _classifiers as classifiers
-from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts, points, stream
+from reporter.metrics._items import Explained, HistogramBin, Point, drawn_texts, explained_rows, points, stream
 from reporter.metrics.analysis import Context, analysis, texts_share
-from reporter.metrics.base import Share, Size, Value, undefined, with_floor
+from reporter.metrics.base import Share, Size, Value, undefined
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsTuple, Name, Part, wrong
 from reporter.study.problems import show
@@ -265,8 +265,7 @@ def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
 
 def _explained(place: Place, name: str, x: Floats) -> Iterator[Explained]:
     shares = np.zeros(0) if classifiers.all_the_same(x) else components(x, MOST_COMPONENTS).shares
-    for number, share in enumerate(np.cumsum(shares).tolist(), 1):
-        yield Explained(name, place, number, min(share, 1.0), len(x))
+    yield from explained_rows(name, place, shares, len(x))
 
 
 def _values(place: Place, clouds: Mapping[str, Floats], units: Mapping[str, Ints], seed: int) -> Iterator[Value]:
@@ -284,8 +283,8 @@ def _values(place: Place, clouds: Mapping[str, Floats], units: Mapping[str, Ints
     unit = y * n + np.concatenate(list(units.values()))
     fold = classifiers.stratified(y, FOLDS, stream(seed, "folds"), unit)
     outcome = classifiers.cross_validated(x, y, fold, classifiers.linear)
-    number = Value("separability", place, outcome.accuracy, n, *share_interval(outcome.right, unit))
-    yield from with_floor(number, float(np.bincount(y).max() / n))
+    ends, majority = share_interval(outcome.right, unit), float(np.bincount(y).max() / n)
+    yield Value("separability", place, outcome.accuracy, n, *ends, floor=majority)
     yield _centroids(place, clouds, x, y)
     mixed, low, high = student_interval(of_units(overlap(x, y), unit))
     yield Value("overlap", place, mixed, n, max(0.0, low), high)

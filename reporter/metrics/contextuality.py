@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.intervals import FEWEST_TEXTS, Error, Scale, error_over_texts, interval, percentile_interval
+from reporter.geometry.intervals import FEWEST_TEXTS, Error, error_over_texts
 from reporter.geometry.spectra import mean_cosine_of
-from reporter.metrics._intervals import BOOTSTRAP, MORE_TYPES, ON_TWEETS, described, per_doubling, sampled
-from reporter.metrics.base import Options, Statistic, Value, metric, undefined, with_floor
+from reporter.metrics._intervals import MORE_TYPES, per_doubling, sampled
+from reporter.metrics.base import Options, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
     import torch
@@ -34,26 +33,22 @@ _SAMPLE = (
     f"{_FEWEST} times in the corpus. Of each type, up to `occurrences` occurrences in different contexts are read. "
     f"Types with fewer than {_FEWEST} contexts in the token set are left out, as are tokens that the tokenizer added."
 )
-_VARYING = "Types whose occurrences all have the same state are left out."
 _TYPES_ENTER = (
     "The influences are those of occurrences on the number of their type. The variance of the types that other texts "
     "would add or remove is included."
 )
 
 
-def _over_texts(scale: Scale) -> str:
-    return f"{described(scale)} {_TYPES_ENTER}"
-
-
 _of_types = partial(Statistic, sources=("ethayarajh2019contextual",))
-_explained_share = partial(_of_types, interval=_over_texts("logit"), floor=True, bounds=(0, 1))
+_explained_share = partial(_of_types, scale="logit", interval=_TYPES_ENTER, floor=True, bounds=(0, 1))
 
 STATISTICS = (
     _of_types(
         "self_similarity",
         "self-similarity of a type",
         f"Mean over types of the mean cosine of two different occurrences of the type. {_SAMPLE}",
-        interval=_over_texts("fisher"),
+        scale="fisher",
+        interval=_TYPES_ENTER,
         floor=True,
         bounds=(-1, 1),
         trap="High wherever all states point the same way. Every type counts equally, so rare words weigh more than in "
@@ -67,7 +62,8 @@ STATISTICS = (
         "self_similarity_adjusted",
         "adjusted self-similarity",
         "self_similarity − anisotropy.mean_cosine, on the same token set.",
-        interval=f"{_over_texts('plain')} So are the error of the mean cosine and its covariance with the first term.",
+        scale="plain",
+        interval=f"{_TYPES_ENTER} So are the error of the mean cosine and its covariance with the first term.",
         bounds=(-2, 2),
         plainly="How similar a token's states are across contexts, beyond any two tokens.",
         grows=per_doubling("Rises by 1 to 13 %", "2.9 to 3.8", MORE_TYPES),
@@ -81,31 +77,8 @@ STATISTICS = (
         "explained_by_first_baseline.",
         grows=per_doubling("Rises by 1 to 7 %", "2.6 to 4.5", "More types enter, with other numbers of occurrences."),
         fixed=(("first", 1.0),),
-        published="This is the paper's formula, in which no mean is subtracted. The paper's code subtracts one. Today "
-        "it computes explained_by_first_published; when published it computed explained_by_first_truncated.",
-    ),
-    _explained_share(
-        "explained_by_first_published",
-        "maximum explainable variance (centred)",
-        "Mean over types of λ1/Σλ, with λ the eigenvalues of the covariance of the type's occurrences about their "
-        f"mean. {_SAMPLE} {_VARYING}",
-        trap="Leaves out the mean, which a static vector would keep. At least 1 / (number of occurrences − 1); compare "
-        "the chance level.",
-        grows=per_doubling("Changes by −1 to +3 %", "0.0 to 1.1", MORE_TYPES, ON_TWEETS),
-        published="The paper's code, since 25 December 2019: `PCA(n_components=1).explained_variance_ratio_[0]` of "
-        "scikit-learn over all occurrences of a word. The mean over words is ours.",
-    ),
-    _explained_share(
-        "explained_by_first_truncated",
-        "maximum explainable variance (along the mean)",
-        "Mean over types of Var(X·v1) / Σ_j Var(x_j), with X the matrix of the type's occurrences, not centred, and v1 "
-        f"its first right singular vector. {_SAMPLE} {_VARYING}",
-        trap="The axis v1 points along the mean, so this is the variance of lengths. 0 does not mean that a static "
-        "vector is bad.",
-        grows=per_doubling("Changes by −17 to +6 %", "0.3 to 1.8", MORE_TYPES, ON_TWEETS),
-        published="The first version of the paper's code: `TruncatedSVD(n_components=100)"
-        ".explained_variance_ratio_[0]` of scikit-learn, whose variances are about the mean. Comparable with the "
-        "numbers stored with that code (0.002 to 0.013 for 'one' in BERT).",
+        published="This is the paper's formula, in which no mean is subtracted. The paper's code subtracts one: today "
+        "it computes λ1/Σλ of the occurrences about their mean, when published the variance along the mean.",
     ),
     _explained_share(
         "explained_by_first_baseline",
@@ -121,7 +94,8 @@ STATISTICS = (
         "explained_by_first − explained_by_first_baseline. On a pretrained encoder, 64 types of 12 occurrences gave "
         "0.03 less than 256 types of 24, which is 1.8 half widths of the interval. The similarities and the other "
         "explained variances moved by at most 0.4 half widths.",
-        interval=_over_texts("plain"),
+        scale="plain",
+        interval=_TYPES_ENTER,
         bounds=(-1, 1),
         trap="Compare at equal `types`: random occurrences of fewer types repeat the same types more often, which "
         "raises the baseline.",
@@ -132,7 +106,7 @@ STATISTICS = (
         "similarity within a text",
         "Mean over texts of the mean cosine between a token's state and the mean state of its text. Both means are "
         "over the token set. Texts with fewer than two tokens in it are left out.",
-        interval=BOOTSTRAP,
+        method="bootstrap",
         floor=True,
         bounds=(-1, 1),
         trap="A token is part of the mean that it is compared with, so short texts have higher values; compare the "
@@ -142,6 +116,7 @@ STATISTICS = (
         "intra_text_adjusted",
         "similarity within a text (adjusted)",
         "intra_text − anisotropy.mean_cosine, on the same token set.",
+        scale="plain",
         interval="95 % CI over texts (bootstrap and delta method). The variance of intra_text is from 1000 bootstrap "
         "replicates, the variance of the mean cosine from the delta method. Their covariance is from the same "
         "replicates. Student's t.",
@@ -169,13 +144,13 @@ class ContextualityOptions(Options):
     question="similarity",
     needs=("moments", "tokens", "type_sample", "intra_text"),
     options=ContextualityOptions,
-    version=7,
+    version=8,
     cost="a bounded sample; two sums by text per layer",
 )
 def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Value]:
     """Yield the similarities and explained variances, with their floors, at every place."""
     drawn = _draw(seen, options)
-    of_places = seen.once(("contextuality", drawn.strata, options), lambda: _at_places(drawn, seen, options))
+    of_places = seen.everywhere(("contextuality", drawn.strata, options), partial(_at_place, drawn))
     for place in seen.places:
         cosine = _mean_cosine(seen, place)
         means = _means_over_types(drawn, seen, of_places[place])
@@ -186,10 +161,8 @@ def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Val
             reason = "no text has two tokens whose states are not zero"
             yield from undefined(("intra_text", "intra_text_adjusted"), place, 0, reason)
             continue
-        within = Value(
-            "intra_text", place, average.value, average.n, *percentile_interval(average.replicates, seen.texts)
-        )
-        yield from with_floor(within, seen.average("intra_text", "isotropic", place).value)
+        floor = seen.average("intra_text", "isotropic", place).value
+        yield Value("intra_text", place, average.value, average.n, spread=average.replicates, floor=floor)
         yield _adjusted(seen, place, average, cosine)
 
 
@@ -209,8 +182,8 @@ def _adjusted(seen: Observed, place: Place, within: Average, cosine: _Cosine | N
     other = (cosine.of_texts @ poisson_weights(cosine.texts, seen.seed, len(drawn)))[drawn]
     shared = np.cov(within.replicates[drawn], other)
     of_text = Error(float(np.sqrt(shared[0, 0])), cosine.error.df)
-    ends = interval(value, _of_difference(of_text, cosine.error, float(shared[0, 1])), "plain", (-2.0, 2.0))
-    return Value("intra_text_adjusted", place, value, within.n, *ends)
+    error = _of_difference(of_text, cosine.error, float(shared[0, 1]))
+    return Value("intra_text_adjusted", place, value, within.n, spread=error)
 
 
 @dataclass(frozen=True)
@@ -261,48 +234,27 @@ def _draw(seen: Observed, options: ContextualityOptions) -> _DrawnTypes:
     return seen.once(("occurrences", strata, options), draw)
 
 
-FORMS = ("similarity", "explained", "published", "truncated")
+FORMS = ("similarity", "explained")
 OfTypes = dict[str, tuple[Floats, Floats]]
 """By form, and as ``baseline`` of random tokens: the number of each type, NaN where it has none, shape (T,), and what
 each of its occurrences adds to it, shape (T, m)."""
 
 
-def _at_places(drawn: _DrawnTypes, seen: Observed, options: ContextualityOptions) -> dict[Place, OfTypes]:
-    memo: dict[bytes, Floats] = seen.once(("contextuality of types", options), dict)
-    keys = drawn.occurrences.keys()
-    new = np.array([index for index, key in enumerate(keys) if key not in memo], dtype=np.int64)
-    of_places = spread(partial(_at_place, drawn, new), seen.places)
-    for index, of_type in zip(new, np.stack([numbers for numbers, _ in of_places], axis=1), strict=True):
-        memo[keys[index]] = of_type
-    width = 1 + options.occurrences  # the number of a type, then what each occurrence adds to it
-    numbers = (
-        np.stack([memo[key] for key in keys], axis=1) if keys else np.zeros((len(of_places), 0, len(FORMS), width))
-    )
-    return {
-        place: {form: (values[:, which, 0], values[:, which, 1:]) for which, form in enumerate(FORMS)} | baseline
-        for place, values, (_, baseline) in zip(seen.places, numbers, of_places, strict=True)
-    }
-
-
-def _at_place(drawn: _DrawnTypes, new: Ints, place: Place) -> tuple[Floats, OfTypes]:
-    """Return the forms of some types, shape (types, forms, 1 + m), and the number of random tokens for all."""
+def _at_place(drawn: _DrawnTypes, place: Place) -> OfTypes:
+    """Return each form of each type, and where the types have enough others the same of random tokens."""
     import torch
 
     from reporter.geometry.similarity import explained_by_first, gathered, likeness
 
     states = drawn.occurrences.states(place)
-    device = states.device
-    numbers, baseline = np.zeros((len(new), len(FORMS), 1 + drawn.members.shape[1])), {}
-    if len(new):
-        measured = likeness(
-            gathered(states, drawn.members[new].to(device)), torch.from_numpy(drawn.occurrences.sizes[new]).to(device)
-        )
-        forms = torch.stack([getattr(measured, form) for form in FORMS])
-        numbers = torch.cat([forms[:, :, None], measured.added], dim=2).transpose(0, 1).cpu().numpy()
-    if drawn.others is not None and len(drawn.others):
-        share, added = explained_by_first(gathered(states, drawn.others.to(device)))
-        baseline = {"baseline": (share.cpu().numpy(), added.cpu().numpy())}
-    return numbers, baseline
+    if not len(drawn.members):
+        return {form: (np.zeros(0), np.zeros(drawn.members.shape)) for form in FORMS}
+    sizes = torch.from_numpy(drawn.occurrences.sizes).to(states.device)
+    measured = likeness(gathered(states, drawn.members.to(states.device)), sizes)
+    forms = dict(zip(FORMS, zip((measured.similarity, measured.explained), measured.added, strict=True), strict=True))
+    if drawn.others is not None:
+        forms["baseline"] = explained_by_first(gathered(states, drawn.others.to(states.device)))
+    return {form: (number.cpu().numpy(), added.cpu().numpy()) for form, (number, added) in forms.items()}
 
 
 _NO_COSINE = "fewer than two states that are not zero"
@@ -402,31 +354,30 @@ def _mean_over_types(drawn: _DrawnTypes, seen: Observed, types: OfTypes, form: s
     return _Mean(mean, n, error, np.bincount(drawn.which_text, each).astype(np.float64))
 
 
-def _value(statistic: str, place: Place, mean: _Mean | None, scale: Scale, reason: str = "") -> Value:
+_NO_TYPE = f"no token type has {_FEWEST} different contexts and states that are not zero"
+
+
+def _value(statistic: str, place: Place, mean: _Mean | None, floor: float | None = None) -> Value:
     if mean is None:
-        reason = reason or f"no token type has {_FEWEST} different contexts and states that are not zero"
-        return Value(statistic, place, None, 0, reason=reason)
-    bounds = (0.0, 1.0) if scale == "logit" else (-1.0, 1.0)
-    return Value(statistic, place, mean.value, mean.n, *interval(mean.value, mean.error, scale, bounds))
+        return Value(statistic, place, None, 0, reason=_NO_TYPE)
+    return Value(statistic, place, mean.value, mean.n, spread=mean.error, floor=floor)
 
 
 def _self_similarity(
     mean: _Mean | None, drawn: _DrawnTypes, cosine: _Cosine | None, place: Place, seen: Observed
 ) -> Iterator[Value]:
-    number = _value("self_similarity", place, mean, "fisher")
-    if mean is None:
-        yield number
-    else:
-        sizes = tuple(drawn.occurrences.sizes.tolist())
-        yield from with_floor(number, noise.self_similarity(sizes, seen.width(place), seen.seed))
+    sizes = tuple(drawn.occurrences.sizes.tolist())
+    floor = None if mean is None else noise.self_similarity(sizes, seen.width(place), seen.seed)
+    yield _value("self_similarity", place, mean, floor)
     if mean is None or cosine is None:
-        yield Value("self_similarity_adjusted", place, None, number.n, reason=number.reason or _NO_COSINE)
+        reason = _NO_COSINE if mean else _NO_TYPE
+        yield Value("self_similarity_adjusted", place, None, mean.n if mean else 0, reason=reason)
         return
-    value, error = mean.value - cosine.value, None
+    error = None
     if mean.error is not None and cosine.error is not None:
         _, of_both, of_these = np.intersect1d(drawn.texts, cosine.texts, assume_unique=True, return_indices=True)
         error = _of_difference(mean.error, cosine.error, float(mean.of_texts[of_both] @ cosine.of_texts[of_these]))
-    yield Value("self_similarity_adjusted", place, value, mean.n, *interval(value, error, "plain", (-2.0, 2.0)))
+    yield Value("self_similarity_adjusted", place, mean.value - cosine.value, mean.n, spread=error)
 
 
 def _of_difference(a: Error, b: Error, shared: float) -> Error:
@@ -436,21 +387,15 @@ def _of_difference(a: Error, b: Error, shared: float) -> Error:
 
 
 def _explained(means: dict[str, _Mean | None], drawn: _DrawnTypes, place: Place, seen: Observed) -> Iterator[Value]:
-    from reporter.geometry.similarity import floors
+    from reporter.geometry.similarity import explained_floor
 
-    sizes = tuple(drawn.occurrences.sizes.tolist())
-    whole = means["explained"]
-    equal = "" if whole is None else "every occurrence of a type has the same state"
-    for form, ending in (("explained", ""), ("published", "_published"), ("truncated", "_truncated")):
-        value = _value(f"explained_by_first{ending}", place, means[form], "logit", equal)
-        if means[form] is None:
-            yield value
-        else:
-            yield from with_floor(value, floors(sizes, seen.width(place), seen.seed)[form])
+    sizes, whole = tuple(drawn.occurrences.sizes.tolist()), means["explained"]
+    floor = None if whole is None else explained_floor(sizes, seen.width(place), seen.seed)
+    yield _value("explained_by_first", place, whole, floor)
     names = ("explained_by_first_baseline", "explained_by_first_adjusted")
     if whole is None or "baseline" not in means:
-        reason = "the other types have too few occurrences" if whole else value.reason
+        reason = "the other types have too few occurrences" if whole else _NO_TYPE
         yield from undefined(names, place, whole.n if whole else 0, reason)
         return
-    yield _value(names[0], place, means["baseline"], "logit")
-    yield _value(names[1], place, means["adjusted"], "plain")
+    for name, form in zip(names, ("baseline", "adjusted"), strict=True):
+        yield _value(name, place, means[form])

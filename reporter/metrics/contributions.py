@@ -10,8 +10,8 @@ import numpy as np
 
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
-from reporter.metrics._intervals import BOOTSTRAP, WHOLE_LAYERS, layer_with_interval, mean_with_interval
-from reporter.metrics.base import Options, Statistic, Value, metric, with_floor
+from reporter.metrics._intervals import WHOLE_LAYERS, layer_with_interval, mean_or_reason
+from reporter.metrics.base import Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed
@@ -31,7 +31,7 @@ _PUBLISHED = (
     "whole layers is motion.update_ratio."
 )
 
-_step = partial(Statistic, sources=("csordas2025depth",), per="step", interval=BOOTSTRAP, published=_PUBLISHED)
+_step = partial(Statistic, sources=("csordas2025depth",), per="step", method="bootstrap", published=_PUBLISHED)
 _cosine = partial(_step, floor=True, bounds=(-1, 1))
 
 STATISTICS = (
@@ -86,7 +86,8 @@ STATISTICS = (
         ("hu2025effective", "csordas2025depth"),
         per="model",
         unit="layers",
-        interval=f"{BOOTSTRAP} {WHOLE_LAYERS}",
+        method="bootstrap",
+        interval=WHOLE_LAYERS,
         bounds=(1, None),
         smallest=1.0,
         trap="A cosine that stays near 0 crosses it often, and the last crossing then says little. Post-norm blocks "
@@ -116,11 +117,10 @@ def contributions(seen: Observed, options: Options) -> Iterator[Value]:
     for statistic in STATISTICS[:-1]:
         for place in seen.path[:-1]:
             average = seen.average("contributions", statistic.name, place)
-            number = mean_with_interval(statistic.name, place, average, seen.texts, _NO_TOKEN)
+            floor = None
             if statistic.floor and average.n:
-                yield from with_floor(number, noise.pair_cosine(average.n, seen.width(place), seen.seed))
-            else:
-                yield number
+                floor = noise.pair_cosine(average.n, seen.width(place), seen.seed)
+            yield mean_or_reason(statistic.name, place, average, _NO_TOKEN, floor=floor)
     cosines = [seen.average("contributions", "block_cosine", place) for place in seen.path[:-1]]
     yield layer_with_interval("turn", cosines, _last_turn, seen.texts, _NO_TOKEN, _NO_TURN)
 

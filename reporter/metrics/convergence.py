@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -11,8 +12,7 @@ from pydantic import Field
 
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import Interval, half_sample_interval, percentile_interval, share_ends
-from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLES, per_doubling
+from reporter.metrics._intervals import per_doubling
 from reporter.metrics.base import Between, Difference, Options, Share, Statistic, Value, metric
 from reporter.study.corpora import ALIKE
 
@@ -32,7 +32,7 @@ class Replicated(NamedTuple):
     Args:
         value: NaN where it could not be computed.
         n: tokens (or texts) it rests on.
-        replicates: the statistic under each set of text weights, shape (R,), or in each half-sample (``HALVED``).
+        replicates: the statistic under each set of text weights, shape (R,), or in each half-sample.
         why: the reason where there is no value.
     """
 
@@ -45,15 +45,6 @@ class Replicated(NamedTuple):
     def reason(self) -> str:
         """The reason why there is no value; empty where there is one."""
         return "" if np.isfinite(self.value) else self.why
-
-
-HALVED = ("similarity_frequent", "similarity_rare", "frequency_gap")
-
-
-def _interval(statistic: str, value: float, replicates: Floats, texts: int) -> Interval:
-    if statistic in HALVED:
-        return half_sample_interval(value, replicates, texts)
-    return percentile_interval(replicates, texts)
 
 
 def approach(seen: Observed, options: ConvergenceOptions) -> dict[Key, Replicated]:
@@ -88,12 +79,10 @@ def approach(seen: Observed, options: ConvergenceOptions) -> dict[Key, Replicate
         numbers["frequency_gap", place] = Replicated(gap, min(often.n, rarely.n), halves, "no token of one kind")
     gain, gain_draws = similarity[last] - similarity[0], draws[last] - draws[0]
     steps = last - 1
-    published, decay, decay_draws = gain / steps if steps else np.nan, np.nan, gain_draws
+    decay, decay_draws = np.nan, gain_draws
     if steps:
         decay, decay_draws = float(_decay(bound)), _decay(bound_draws)
-    short = why if steps else "a model of one block divides by zero"
     numbers["rate", None] = Replicated(gain / last, n, gain_draws / last, why)
-    numbers["rate_published", None] = Replicated(published, n, gain_draws / max(steps, 1), short)
     numbers["area", None] = Replicated(bound.mean(), n, bound_draws.mean(axis=0), why)
     numbers["start", None] = Replicated(bound[0], n, bound_draws[0], why)
     numbers["decay", None] = Replicated(decay, n, decay_draws, why if steps else "a single point")
@@ -110,13 +99,14 @@ def _decay(bound: Floats) -> Floats:
     return np.asarray(-np.tensordot(depth, bound, axes=1) / (depth @ depth)) + 0.0  # no −0
 
 
-_mean = partial(Statistic, sources=("lee2024fractal",), interval=BOOTSTRAP)
-_step = partial(Statistic, sources=("lee2024fractal",), interval=BOOTSTRAP, per="step", smallest=0.001)
-_model = partial(Statistic, sources=("lee2024fractal",), interval=BOOTSTRAP, per="model", smallest=0.001)
+_mean = partial(Statistic, sources=("lee2024fractal",), method="bootstrap")
+_step = partial(Statistic, sources=("lee2024fractal",), method="bootstrap", per="step", smallest=0.001)
+_model = partial(Statistic, sources=("lee2024fractal",), method="bootstrap", per="model", smallest=0.001)
 _halved = partial(
     Statistic,
     sources=("lee2024fractal",),
-    interval=f"{HALF_SAMPLES} Each half has its own split into frequent and rare types.",
+    method="half-samples",
+    interval="Each half has its own split into frequent and rare types.",
 )
 _similarity = partial(_halved, bounds=(-1, 1), fixed=(("last", 1.0),))
 
@@ -152,14 +142,7 @@ STATISTICS = (
         "gain per layer",
         "Mean of the gain in similarity over all L blocks: (S(L) − S(0)) / L.",
         trap="Depends only on both ends. For the same total gain a deeper model has a smaller rate.",
-        published="The paper's printed rates divide by L − 1 instead of L; see rate_published.",
-    ),
-    _model(
-        "rate_published",
-        "gain per layer as published",
-        "(S(L) − S(0)) / (L − 1), with S the similarity to the last block.",
-        trap="For comparison with the paper only: its printed 0.0826 and 0.1855 divide by L − 1, although there are L "
-        "steps.",
+        published="The paper's printed rates, 0.0826 and 0.1855, divide by L − 1, although there are L steps.",
     ),
     _mean(
         "violations",
@@ -167,6 +150,7 @@ STATISTICS = (
         "Share of tokens with cos(h_l, h_L) > cos(h_{l+1}, h_L), stored at layer l = 0…L−1.",
         per="step",
         bounds=(0, 1),
+        of_tokens=True,
         trap="The paper assumes that no token moves away (assumption 1) and derives monotone convergence from this.",
         fixed=(("last", 0.0),),
     ),
@@ -249,10 +233,14 @@ def compare(a: Observed, b: Observed, options: ConvergenceOptions) -> Iterator[D
         # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
         replicates = x.replicates - (y.replicates if paired else np.roll(y.replicates, 1))
         difference = float(x.value - y.value)
-        yield Difference(statistic, place, difference, texts, *_interval(statistic, difference, replicates, texts))
+        yield Difference(
+            statistic, place, difference, texts, *_DIFFERENCES[statistic].ends(difference, replicates, texts)
+        )
 
 
 _GROWING = {statistic.name for statistic in STATISTICS if statistic.grows}
+_DIFFERENCES = {statistic.name: replace(statistic, of_tokens=False) for statistic in STATISTICS}
+"""A difference of two sides has the kind of interval that the number has; that of two shares is no share."""
 
 
 def _unequal(a: Observed, b: Observed) -> str:
@@ -273,7 +261,7 @@ def _unequal(a: Observed, b: Observed) -> str:
     question="similarity",
     needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
-    version=9,
+    version=10,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
 )
@@ -285,12 +273,10 @@ def convergence(seen: Observed, options: ConvergenceOptions) -> Iterator[Value]:
         if not np.isfinite(value):
             yield Value(statistic, place, None, n, reason=why)
             continue
-        ends = _interval(statistic, value, replicates, seen.texts)
-        low, high = share_ends(value, ends, seen.texts) if statistic == "violations" else ends
-        spread = None if statistic in HALVED else replicates
-        yield Value(statistic, place, float(value), n, low, high, by_definition=measured, spread=spread)
+        floor = None
         if statistic == "similarity" and place is not None and place.layer < seen.layers:
-            yield Value("similarity_floor", place, noise.pair_cosine(n, seen.width(place), seen.seed), n)
+            floor = noise.pair_cosine(n, seen.width(place), seen.seed)
+        yield Value(statistic, place, float(value), n, by_definition=measured, spread=replicates, floor=floor)
     gap = "frequency_gap_to_final" if final else "frequency_gap"
     for place in seen.path:
         yield paired_test(seen.average("text_means", gap, place), place, seen.texts if seen.clustered else None)

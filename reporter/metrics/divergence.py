@@ -12,8 +12,7 @@ from pydantic import Field
 
 from reporter.core.table import Row
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.intervals import Scale, error_over_texts, interval, share_ends
-from reporter.metrics._intervals import described
+from reporter.geometry.intervals import error_over_texts, interval
 from reporter.metrics.base import Between, OptionalOptions, Statistic, Value, metric, undefined
 from reporter.store.answers import INDISTINGUISHABLE
 
@@ -36,9 +35,7 @@ WITH_INTERVAL = 0.9
 
 _of_model = partial(Statistic, sources=("kawrakow2024perplexity",), per="model", within_role=True)
 _divergence = partial(_of_model, unit="nats", bounds=(0, None), smallest=INDISTINGUISHABLE)
-_RARE = (
-    described("log") + " The upper end allows for 3 tokens as large as the largest that no text has (rule of three)."
-)
+_RARE = "The upper end allows for 3 tokens as large as the largest that no text has (rule of three)."
 _SHARES = "95 % CI over texts (delta method on the share of tokens below, logit scale)."
 
 
@@ -55,6 +52,7 @@ STATISTICS = (
         "kl",
         "divergence from the base",
         f"Mean over tokens of KL(p⁰ ‖ p). {_KL}",
+        scale="log",
         interval=f"{_RARE} Too narrow if rarer tokens, which the texts lack, diverge most: see its coverage.",
         rarest=20.0,  # a next token that the model holds for impossible, e^-20, and the base for certain
         plainly="How much the predictions differ from the base's (0: equal).",
@@ -69,7 +67,8 @@ STATISTICS = (
         "same_top",
         "same top token as the base",
         f"Share of tokens with argmax p = argmax p⁰. {_TOKENS}",
-        interval=described("logit"),
+        scale="logit",
+        of_tokens=True,
         bounds=(0, 1),
         smallest=0.02,
         trap="Two near-equal candidates swap places under the smallest change.",
@@ -78,7 +77,7 @@ STATISTICS = (
         "next",
         "change in probability of the next token",
         f"Mean over tokens of {_NEXT}",
-        interval=described("plain"),
+        scale="plain",
         bounds=(-1, 1),
         trap="Gains and losses cancel, so noise has a mean near 0; see next_rms.",
     ),
@@ -86,11 +85,14 @@ STATISTICS = (
         "next_rms",
         "typical change in probability of the next token",
         f"Root of the mean over tokens of the square of {_NEXT}",
+        scale="log",
         interval=_RARE,
         bounds=(0, 1),
         trap="Counts gains and losses alike.",
     ),
 )
+
+_DECLARED = {statistic.name: statistic for statistic in STATISTICS}
 
 
 class DivergenceOptions(OptionalOptions):
@@ -150,31 +152,29 @@ def _values(tokens: Floats, texts: Ints, distinct: int) -> Iterator[Value]:
     """Yield all numbers, given those of each token, (3, n), the text of each token and the number of texts."""
     divergence, same, change = tokens
 
-    def mean(name: str, each: Floats, of: Ints, scale: Scale, bounds: tuple[float, float]) -> Value:
-        value = float(each.mean())
-        low, high = ends = interval(value, error_over_texts(each - value, of, len(each), distinct), scale, bounds)
-        if scale == "logit":
-            low, high = share_ends(value, ends, distinct)
-        if scale == "log" and high is not None:  # rule of three: what no text has may be 3 in n tokens
-            high = min(high + 3 * float(each.max()) / len(each), bounds[1])
+    def mean(name: str, each: Floats, of: Ints) -> Value:
+        value, statistic = float(each.mean()), _DECLARED[name]
+        low, high = statistic.ends(value, error_over_texts(each - value, of, len(each), distinct), distinct)
+        if statistic.scale == "log" and high is not None:  # rule of three: what no text has may be 3 in n tokens
+            high = min(high + 3 * float(each.max()) / len(each), statistic.bounds[1] or inf)
         return Value(name, None, value, len(each), low, high)
 
-    yield mean("kl", divergence, texts, "log", (0.0, inf))
+    yield mean("kl", divergence, texts)
     for name, share in QUANTILES.items():
         value = float(np.quantile(divergence, share))
         error = error_over_texts(np.where(divergence <= value, 1.0, 0.0) - share, texts, len(texts), distinct)
         low, high = interval(share, error, "logit", (0.0, 1.0)) if share <= WITH_INTERVAL else (None, None)
         ends = () if low is None or high is None else np.quantile(divergence, [low, high]).tolist()
         yield Value(f"kl_{name}", None, value, len(texts), *ends)
-    yield mean("same_top", same, texts, "logit", (0.0, 1.0))
-    known = np.isfinite(change)
-    if not known.any():
+    yield mean("same_top", same, texts)
+    has_next = np.isfinite(change)
+    if not has_next.any():
         why = "no sampled token has a next token that the model predicts; an encoder predicts hidden tokens"
         yield from undefined(("next", "next_rms"), None, 0, why)
         return
-    change, texts = change[known], texts[known]
-    yield mean("next", change, texts, "plain", (-1.0, 1.0))
-    square = mean("next_rms", np.square(change), texts, "log", (0.0, 1.0))
+    change, texts = change[has_next], texts[has_next]
+    yield mean("next", change, texts)
+    square = mean("next_rms", np.square(change), texts)
     roots = [None if x is None else x**0.5 for x in (square.value, square.ci_low, square.ci_high)]
     yield Value("next_rms", None, roots[0], len(change), roots[1], roots[2])
 

@@ -14,9 +14,8 @@ from reporter.charts import AxisLimits, Chart, corpora, curves
 from reporter.core.threads import spread
 from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.intervals import half_sample_interval
-from reporter.metrics._intervals import DENSER, HALF_SAMPLES, per_doubling
-from reporter.metrics.base import SampleOptions, Share, Size, Statistic, Value, metric, undefined, valued, with_floor
+from reporter.metrics._intervals import DENSER, per_doubling
+from reporter.metrics.base import SampleOptions, Share, Size, Statistic, Value, metric, undefined, valued
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -41,8 +40,6 @@ _DISTINCT = (
 # A doubling of the texts: the change of the number, and the same in standard deviations.
 _MEASURED = {
     "twonn": ("1.7", "1.0", "−4 to +5 %", "0.3 to 0.6"),
-    "twonn_published": ("1.8", "0.4", "−6 to +4 %", "0.6 to 0.8"),
-    "twonn_ml": ("1.9", "0.8", "−4 to +2 %", "0.2 to 0.9"),
     "gride_1": ("1.9", "0.8", "−4 to +2 %", "0.2 to 0.9"),
     "gride_2": ("1.7", "1.0", "−10 to +5 %", "0.3 to 1.8"),
     "gride_4": ("1.8", "0.8", "−4 to +17 %", "0.4 to 3.7"),
@@ -57,12 +54,14 @@ def _estimate(name: str, title: str, definition: str, sources: tuple[str, ...], 
     wider, most, change, deviations = _MEASURED[name]
     note = ", at the scale with the same distance" if name in ("gride_16", "gride_32", "gride_64") else ""
     interval = (
-        f"{HALF_SAMPLES} There are 31 of them, and in each neighbours are searched again{note}. One batch (the "
+        f"There are 31 of them, and in each neighbours are searched again{note}. One batch (the "
         f"default) instead of four moved the number by up to {most} of half the interval. It made the interval {wider} "
         "times as wide (six blocks of an encoder, 400 paragraphs)."
     )
     grows = per_doubling(f"Changes by {change}", deviations, DENSER)
-    return Size(name, title, definition, sources, floor=True, interval=interval, grows=grows, **more)
+    return Size(
+        name, title, definition, sources, floor=True, method="half-samples", interval=interval, grows=grows, **more
+    )
 
 
 _PLATEAU = (
@@ -84,30 +83,9 @@ STATISTICS = (
         trap="Underestimates: a 50-dimensional Gaussian gives about 33 with 4096 tokens. Compare models at equal n, "
         "not with the width.",
         published="Facco et al. leave out the largest tenth of μ, the default here. scikit-dimension and DADApy do the "
-        "same and agree to rounding. Razzhigaev et al. and later work keep the lowest fifth: twonn_published.",
-    ),
-    _estimate(
-        "twonn_published",
-        "intrinsic dimension (TwoNN of the lowest fifth)",
-        f"{_LINE} The ⌊N/5⌋ smallest μ are used, in ascending order: `twonn` with `discard: 0.8`, whatever the option "
-        f"`discard` says. {_DISTINCT} It is the estimate that keeping states in 16 bits affects most: by up to 5 % of "
-        "the half width of its interval in a pretrained decoder of 30 blocks. The other estimates change by less than "
-        "0.3 %.",
-        ("razzhigaev2024shape", "facco2017estimating"),
-        trap="Uses a fifth of the ratios: less certain than `twonn`, and different on clustered states, where two "
-        "neighbours are about equally near.",
-        published="The authors' code (LLM-Microscope: `intrinsic_dimension`, reduction_factor 5) takes the first 4096 "
-        "tokens in the order of the texts, all tokens included. Repeated states count in N and i but not in the fit. "
-        "The last hidden state (after the final norm) is left out. Here distinct states are drawn.",
-    ),
-    _estimate(
-        "twonn_ml",
-        "intrinsic dimension (TwoNN by maximum likelihood)",
-        f"(N − 1) / Σ log μ over all N states, with μ = r2/r1 as in `twonn`. {_DISTINCT}",
-        ("denti2022generalized",),
-        trap="No μ is discarded, so outliers lower it. In an encoder, two nearly equal texts turned 8 into 6. The "
-        "interval does not cover this.",
-        published="Equals `TwoNN(method='mle', discard_fraction=0)` of scikit-dimension.",
+        "same and agree to rounding. Razzhigaev et al. and later work keep the lowest fifth (`discard: 0.8`). "
+        "Their code (LLM-Microscope: `intrinsic_dimension`) takes the first 4096 tokens in the order of the texts, all "
+        "tokens included. Repeated states count in N and i but not in the fit. The last hidden state is left out.",
     ),
     Share(
         "duplicates",
@@ -124,11 +102,7 @@ STATISTICS = (
             f"intrinsic dimension at scale {n} (GRIDE)",
             f"The d that maximises the likelihood Π d·(μ^d − 1)^{n - 1} / μ^({2 * n - 1}·d + 1). μ_i = r{2 * n}/r{n} "
             f"is the ratio of the distances of state i to its neighbours {2 * n} and {n}. "
-            + (
-                "This is N / Σ log μ. The statistic twonn_ml has N − 1 instead, which removes its bias. "
-                if n == 1
-                else ""
-            )
+            + ("This is N / Σ log μ; (N − 1) / Σ log μ has no bias. " if n == 1 else "")
             + _DISTINCT,
             ("denti2022generalized",),
             trap=_PLATEAU if n == 1 else "",
@@ -148,8 +122,8 @@ class DimensionOptions(SampleOptions):
         default=0.1,
         ge=0,
         le=0.9,
-        description="share of the largest μ that twonn leaves out of its line; 0.8 keeps the lowest fifth, as "
-        "twonn_published always does",
+        description="share of the largest μ that twonn leaves out of its line; 0.8 keeps the lowest fifth, as in the "
+        "code of Razzhigaev et al.",
     )
 
 
@@ -190,7 +164,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     question="dimension",
     needs=("moments", "tokens"),
     options=DimensionOptions,
-    version=10,
+    version=11,
     cost="a bounded sample; sample² distances per layer and batch, shared by all token sets",
     charts=(BY_SCALE,),
 )
@@ -289,15 +263,12 @@ def _estimates(seen: Observed, measured: _Estimates, place: Place, options: Dime
             continue
         value = float(np.mean([spectra.estimate(name, batch.logs, options.discard) for batch in batches]))
         halves = np.mean([batch.halves[name] for batch in batches], axis=0)
-        ends = half_sample_interval(value, halves, seen.texts, (0.0, np.inf))
-        # every layer has the same half-samples
-        yield from with_floor(Value(name, place, value, n, *ends, spread=halves), floors[name], size)
+        yield Value(name, place, value, n, spread=halves, floor=floors[name], floor_n=size)
 
 
 def _reason_without_value(name: str, batches: Sequence[RatioBatch], discard: float) -> str:
-    if not name.startswith("gride_"):
-        left_out = {"twonn": discard, "twonn_published": spectra.PUBLISHED, "twonn_ml": 0.1}[name]
-        last = [batch.logs[spectra.kept_of(len(batch.logs), left_out) - 1, 0] for batch in batches]
+    if name == "twonn":
+        last = [batch.logs[spectra.kept_of(len(batch.logs), discard) - 1, 0] for batch in batches]
         equal = any(ratio < spectra.EQUALLY_FAR for ratio in last)
         return "the first and the second neighbour are equally far" if equal else ""
     scale = int(name.removeprefix("gride_"))
@@ -349,4 +320,4 @@ def _of_noise(sizes: Sequence[int], d: int, seed: int) -> list[Floats]:
 @lru_cache(maxsize=256)
 def _floors_at(n: int, d: int, seed: int, discard: float) -> Mapping[str, float]:
     (logs,) = _of_noise([n], d, seed)
-    return {name: spectra.estimate(name, logs, discard) for name in spectra.NAMES[: 3 + logs.shape[1]]}
+    return {name: spectra.estimate(name, logs, discard) for name in spectra.NAMES[: 1 + logs.shape[1]]}

@@ -16,9 +16,8 @@ from reporter.core.sources import BIBLIOGRAPHY
 from reporter.core.table import Comparable, OfPair, column, of_cell
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.intervals import jackknife_interval
-from reporter.metrics._intervals import MORE_NEIGHBOURS, ON_TWEETS, described, per_doubling
-from reporter.metrics.base import Between, Options, PairValue, Statistic, metric
+from reporter.metrics._intervals import MORE_NEIGHBOURS, ON_TWEETS, per_doubling
+from reporter.metrics.base import Between, Options, PairValue, Statistic, completing, metric
 
 if TYPE_CHECKING:
     import torch
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 FEWEST = 20  # texts, below which neither number means anything
 GROUPS = 10  # of texts
-JACKKNIFE = f"{described('fisher', 'jackknife')} One of {GROUPS} groups of texts is left out."
+JACKKNIFE = f"One of {GROUPS} groups of texts is left out"
 _SPARE = 10  # neighbours beyond twice k that are listed
 _EQUAL = "the mean states of all texts, or of all but one, are equal"
 
@@ -37,7 +36,7 @@ _TEXTS = (
     "drawn by a hash of the seed and the text's position in the corpus; equal texts count once."
 )
 
-_pair = partial(Statistic, per="pair", floor=True, noise="chance")
+_pair = partial(Statistic, per="pair", method="jackknife", floor=True, noise="chance")
 
 
 def _calibrated(of: str, title: str, trap: str) -> Statistic:
@@ -64,7 +63,8 @@ STATISTICS = (
         "[tr KL + (1ᵀK1)(1ᵀL1)/((n − 1)(n − 2)) − 2·1ᵀKL1/(n − 2)] / (n(n − 3)). " + _TEXTS + " Chance level: the "
         "texts of the second layer permuted once, with the seed.",
         ("kornblith2019similarity", "song2012feature", "murphy2024correcting"),
-        interval=JACKKNIFE,
+        scale="fisher",
+        interval=f"{JACKKNIFE}.",
         bounds=(-1, 1),
         plainly="How similarly two layers arrange the texts, rotations ignored (1: same, 0: unrelated).",
         trap="A few directions of giant variance dominate it. Do not compare it with biased CKA, which is far above 0 "
@@ -79,7 +79,8 @@ STATISTICS = (
         "Mean over texts of |A ∩ B| / k, with A and B the k nearest other texts, by cosine distance, in the first and "
         f"in the second layer. Chance level: k/(n − 1). {_TEXTS}",
         ("huh2024platonic",),
-        interval=f"{described('logit', 'jackknife')} One of {GROUPS} groups of texts is left out, also as neighbours.",
+        scale="logit",
+        interval=f"{JACKKNIFE}, also as neighbours.",
         bounds=(0, 1),
         published="`mutual_knn` in the code of Huh et al. It takes inner products of features that its caller has "
         "scaled to length 1.",
@@ -210,7 +211,7 @@ def _between(
     groups = _groups(len(a), _starts(a))
     side = _measured_side(a, first, groups, options)
     other = side if within else _measured_side(b, second, groups, options)
-    measured = list(_pairs(side, other, groups, options, first.seed))
+    measured = [row for row in _pairs(side, other, groups, options, first.seed) if isinstance(row, PairValue)]
     yield from measured
     if not within:
         for name in ("cka", "knn"):
@@ -290,6 +291,7 @@ def _measured_side(texts: PooledTexts, seen: Observed, groups: list[slice], opti
     return _SideLayers(grams, own_hsic(grams, groups), _starts(texts), near, still, pointless)
 
 
+@completing(STATISTICS)
 def _pairs(a: _SideLayers, b: _SideLayers, groups: list[slice], options: PairOptions, seed: int) -> Iterator[PairValue]:
     from reporter.geometry.similarity import cka_of, hsic, overlaps, overlaps_without, permuted_products
 
@@ -311,18 +313,13 @@ def _pairs(a: _SideLayers, b: _SideLayers, groups: list[slice], options: PairOpt
             value, without = float(similar[0, i, j]), similar[1:, i, j]
             if a is b and i == j:
                 value, without = 1.0, np.ones(len(groups))
-            yield PairValue("cka", i, j, value, n, *jackknife_interval(value, without))
-            yield PairValue("cka_floor", i, j, float(chance[i, j]), n)
+            yield PairValue("cka", i, j, value, n, spread=without, floor=float(chance[i, j]))
         reason = a.pointless[i] or b.pointless[j]
         if reason:
             yield PairValue("knn", i, j, None, n, reason=reason)
         else:
             value = float(weights @ shared[:, i, j])
-            # Fisher's z of 2·value − 1 is half the logit of the value
-            low, high = jackknife_interval(2 * value - 1, 2 * without_one[:, i, j] - 1)
-            ends = (None, None) if low is None or high is None else ((low + 1) / 2, (high + 1) / 2)
-            yield PairValue("knn", i, j, value, n, *ends)
-            yield PairValue("knn_floor", i, j, options.k / (n - 1), n)
+            yield PairValue("knn", i, j, value, n, spread=without_one[:, i, j], floor=options.k / (n - 1))
 
 
 def _against_chance(
@@ -340,12 +337,12 @@ def _against_chance(
     """
     from reporter.geometry.similarity import calibrated, cka_of, marks_of, permuted_products
 
-    known = {(pair.layer_a, pair.layer_b): pair for pair in measured if pair.statistic == name}
-    found = {layers: pair for layers, pair in known.items() if pair.value is not None}
-    for (i, j), pair in known.items():
+    of_layers = {(pair.layer_a, pair.layer_b): pair for pair in measured if pair.statistic == name}
+    with_value = {layers: pair for layers, pair in of_layers.items() if pair.value is not None}
+    for (i, j), pair in of_layers.items():
         if pair.value is None:
             yield PairValue(f"{name}_calibrated", i, j, None, pair.n, reason=pair.reason)
-    if not found:
+    if not with_value:
         return
     n, k = a.grams.shape[1], options.k
     draws = np.random.default_rng([seed, n, 1])
@@ -354,16 +351,16 @@ def _against_chance(
     if name == "cka":
         chance = cka_of(permuted_products(many.grams, few.grams, orders), many.own[:1], few.own[:1])
     else:
-        near, others = (marks_of(side.near[:, :, :k], n) for side in (many, few))
-        chance = permuted_products(near, others, orders) / (k * n)
+        near, near_few = (marks_of(side.near[:, :, :k], n) for side in (many, few))
+        chance = permuted_products(near, near_few, orders) / (k * n)
     if few is a:
         chance = chance.transpose(0, 2, 1)
-    rows, columns = np.array(list(found)).T
+    rows, columns = np.array(list(with_value)).T
     by_chance = chance[:, rows, columns]
-    values = np.array([pair.value for pair in found.values()])
-    for (i, j), value in zip(found, calibrated(values, by_chance)[0], strict=True):
+    values = np.array([pair.value for pair in with_value.values()])
+    for (i, j), value in zip(with_value, calibrated(values, by_chance)[0], strict=True):
         yield PairValue(f"{name}_calibrated", i, j, float(value), n)
-    best = max(found.values(), key=lambda pair: (pair.value, -pair.layer_a, -pair.layer_b))
+    best = max(with_value.values(), key=lambda pair: (pair.value, -pair.layer_a, -pair.layer_b))
     value, threshold, p = map(float, calibrated(values.max(), by_chance.max(axis=1)))
 
     def rescaled(end: float | None) -> float | None:
@@ -371,5 +368,5 @@ def _against_chance(
 
     assert best.value is not None
     low, high = rescaled(best.ci_low), rescaled(best.ci_high)
-    which, found_in = (name, best.layer_a, best.layer_b, best.value), (p, len(found), options.permutations, n)
+    which, found_in = (name, best.layer_a, best.layer_b, best.value), (p, len(with_value), options.permutations, n)
     yield ModelPair(*which, threshold, value, low, high, *found_in)

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from reporter.geometry.arrays import Floats
-from reporter.metrics._intervals import BOOTSTRAP, WHOLE_LAYERS, layer_with_interval, mean_with_interval
+from reporter.metrics._intervals import WHOLE_LAYERS, layer_with_interval, mean_or_reason
 from reporter.metrics.base import ROUNDING, Cosine, OptionalOptions, Options, Share, Size, Statistic, Value, metric
 
 if TYPE_CHECKING:
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 NEAR = 1.0
 """Divergence in nats below which a layer counts as near the output: it multiplies the perplexity by less than e."""
 
-_lens = partial(Size, unit="nats", interval=BOOTSTRAP, smallest=0.02, within_role=True)
-_agreement = partial(Share, sources=("hu2025effective",), interval=BOOTSTRAP, fixed=(("last", 1.0),), within_role=True)
+_lens = partial(Size, unit="nats", method="bootstrap", smallest=0.02, within_role=True)
+_agreement = partial(
+    Share, of_tokens=True, sources=("hu2025effective",), method="bootstrap", fixed=(("last", 1.0),), within_role=True
+)
 
 LENS = (
     _lens(
@@ -74,7 +76,8 @@ LENS = (
         ("hu2025effective",),
         per="model",
         unit="layers",
-        interval=f"{BOOTSTRAP} {WHOLE_LAYERS}",
+        method="bootstrap",
+        interval=WHOLE_LAYERS,
         smallest=1.0,
         trap="The threshold is a convention. L means that no layer before the last is near, as K_L is 0 by definition.",
         published="The authors' threshold is a tenth of the largest divergence, which the embedding mostly sets, and "
@@ -88,7 +91,8 @@ LENS = (
         "is that under p_L, up to the last layer.",
         ("lioubashevski2025beyond",),
         per="model",
-        interval=BOOTSTRAP,
+        method="bootstrap",
+        of_tokens=True,
         trap="A prediction that changes late and back counts as late. Early exit saves less, as it cannot know the "
         "output.",
         published="The layer is called the saturation event of the top-1 token. The authors count tokens of one rank; "
@@ -124,10 +128,10 @@ def lens(seen: Observed, options: Options) -> Iterator[Value]:
         for statistic in OF_LAYERS:
             average = seen.average("lens", statistic, place)
             why = _NO_NEXT if statistic == "loss" and not seen.head_problem else reason
-            yield mean_with_interval(statistic, place, average, seen.texts, why, share=statistic in ("top1", "top5"))
+            yield mean_or_reason(statistic, place, average, why)
     divergences = [seen.average("lens", "kl", place) for place in seen.path]
     yield layer_with_interval("depth", divergences, _stays_near, seen.texts, reason, reason)
-    yield mean_with_interval("exit", None, seen.average("lens", "exit", seen.path[-1]), seen.texts, reason, share=True)
+    yield mean_or_reason("exit", None, seen.average("lens", "exit", seen.path[-1]), reason)
 
 
 _NO_NEXT = "no sampled token has a next token that the model predicts; an encoder predicts hidden tokens"
@@ -174,7 +178,7 @@ LOSS = (
 def loss(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield the mean loss."""
     average = seen.average("losses", "loss", seen.path[0])
-    yield mean_with_interval("lm", None, average, seen.texts, seen.head_problem or "no token is predicted")
+    yield mean_or_reason("lm", None, average, seen.head_problem or "no token is predicted")
 
 
 # How long words stay what they were: function words against content words.
@@ -199,7 +203,7 @@ def _rank(kind: str, words: str) -> Statistic:
         f"Mean, over {kind} words in a uniform sample of tokens, of the number of rows w_j of the input embedding with "
         f"cos(h_l, w_j) > cos(h_l, w_t). t is the token itself. {words} {_WHOLE} {_RAW}",
         ("avery2023paths", "pedregosa2011scikit"),
-        interval=BOOTSTRAP,
+        method="bootstrap",
         smallest=2.0,
         relative=True,  # ranks are near 0 in an encoder, and in the ten thousands in a decoder
         trap=f"A few large ranks dominate the mean. Only {kind} words that are a single token count.",
@@ -216,7 +220,7 @@ def _cosine(kind: str, words: str) -> Statistic:
         f"Mean, over {kind} words in a uniform sample of tokens, of cos(h_l, w_t), with w_t the token's row of the "
         f"input embedding. {words} {_WHOLE}",
         ("avery2023paths", "pedregosa2011scikit"),
-        interval=BOOTSTRAP,
+        method="bootstrap",
         fixed=(("first", 1.0),),
         trap=f"In most models all states share a direction, which is part of the cosine of {kind} words.",
     )
@@ -254,7 +258,7 @@ def journey(seen: Observed, options: Options) -> Iterator[Value]:
         for statistic in WORDS:
             kind = statistic.name.rpartition("_")[2]
             average = seen.average("journey", statistic.name, place)
-            value = mean_with_interval(statistic.name, place, average, seen.texts, _why_no_rank(seen, place, kind))
+            value = mean_or_reason(statistic.name, place, average, _why_no_rank(seen, place, kind))
             cosine = seen.average("journey", f"cosine_{kind}", place)
             if cosine.n and abs(cosine.value - 1) > ROUNDING:  # a word is nearest to itself, and yet elsewhere
                 value = replace(value, by_definition=False)

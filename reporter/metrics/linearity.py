@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from math import acos, inf
+from math import acos
 from typing import TYPE_CHECKING, Any
 
 from reporter.geometry import noise
-from reporter.geometry.intervals import Error, Interval, error_over_texts, interval
-from reporter.metrics._intervals import described, sampled
-from reporter.metrics.base import OptionalOptions, Options, Statistic, Value, metric, undefined, with_floor
+from reporter.geometry.intervals import Error, error_over_texts
+from reporter.metrics._intervals import sampled
+from reporter.metrics.base import OptionalOptions, Options, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,8 +26,7 @@ _FIT = (
 )
 FEWEST = 8
 """Tokens to a dimension, of those that a map is fitted to, below which intervals cover less than they say."""
-_INTERVAL = f"{described('logit')} None with fewer than {FEWEST} tokens per dimension."
-_PLAIN = f"{described('plain')} None if half of the texts have fewer than {FEWEST} tokens per dimension."
+_ENOUGH = f"None with fewer than {FEWEST} tokens per dimension."
 _HELD_OUT = (
     "1 − Σ‖y − map(x)‖²/Σ‖y − mean‖² over one half of the texts, map and mean fitted to the other half. The number is "
     "the mean over both directions. A hash of the text decides its half. "
@@ -44,7 +43,8 @@ def _scores(
         title,
         f"1 − ‖XA − {taken}‖²/‖{what}‖² in Frobenius norms, {_FIT.format(other=other, what=what, stored=stored)}",
         (source,),
-        interval=_INTERVAL,
+        scale="logit",
+        interval=_ENOUGH,
         floor=True,
         bounds=(0, 1),
         **more,
@@ -54,7 +54,8 @@ def _scores(
         f"{title} (held out)",
         f"{_HELD_OUT}y are the rows of {what}, x the rows of X, with the map as in {name}.",
         (source,),
-        interval=_PLAIN,
+        scale="plain",
+        interval=f"None if half of the texts have fewer than {FEWEST} tokens per dimension.",
         bounds=(None, 1),
         smallest=0.01,
         trap=held_out,
@@ -108,7 +109,8 @@ STATISTICS = (
         ("williams2021generalized",),
         short="Procrustes angle",
         unit="radians",
-        interval=_INTERVAL + " Derived from the interval of its cosine.",
+        scale="logit",
+        interval=f"{_ENOUGH} Derived from the interval of its cosine.",
         bounds=(0, 1.5707963267948966),
         trap="Rotation and scale are ignored: a block that rotates all states alike has 0.",
     ),
@@ -118,7 +120,8 @@ STATISTICS = (
         "‖XᵀY‖² / (‖XᵀX‖ ‖YᵀY‖) in Frobenius norms, with X and Y the centred states of all tokens at layers l and l + "
         "1. Stored at layer l = 0…L−1. layer_pairs.cka is debiased, and over mean states of texts.",
         ("kornblith2019similarity",),
-        interval=_INTERVAL,
+        scale="logit",
+        interval=_ENOUGH,
         bounds=(0, 1),
         trap="Axes of large variance dominate it: with a sink in each text it is near 1 whatever the other axes do.",
     ),
@@ -135,6 +138,8 @@ STATISTICS = (
         "chance level.",
     ),
 )
+
+PROCRUSTES = next(statistic for statistic in STATISTICS if statistic.name == "procrustes")
 
 
 @metric(
@@ -247,17 +252,16 @@ def _fits(seen: Observed, place: Place, pair: _Pair, name: str, here: _Direction
     share, few = explained(best, pair.joint), _too_few_tokens(n, d)
     value = min(max(share, 0.0), 1.0)
     error = None if few else _over_texts(seen, push(best, along, pair.joint, share, pair.x, pair.y), pair)
-    low, high = interval(value, error, "logit", (0.0, 1.0))
-    number = Value(name, place, value, n, low, high, few, spread=error)
-    yield from with_floor(number, noise.linear_fit(n, d, pair.joint.yy.shape[0], seen.seed))
+    floor = noise.linear_fit(n, d, pair.joint.yy.shape[0], seen.seed)
+    yield Value(name, place, value, n, reason=few, spread=error, floor=floor)
     if pair.halves is None:
         yield Value(f"{name}_heldout", place, None, n, reason="half of the texts have fewer than three tokens")
         return
     few = _too_few_tokens(int(min(part.n for part in pair.halves)), d, "half of the texts have ")
     axes = [here.of(part.xx, part.n, half) for half, part in enumerate(pair.halves)]
     share, influence = held_out(pair.halves, axes, pair.x, pair.y, pair.half)
-    low, high = interval(share, None if few else _over_texts(seen, influence, pair), "plain", (-inf, 1.0))
-    yield Value(f"{name}_heldout", place, share, n, low, high, few)
+    error = None if few else _over_texts(seen, influence, pair)
+    yield Value(f"{name}_heldout", place, share, n, reason=few, spread=error)
 
 
 def _too_few_tokens(n: int, d: int, who: str = "") -> str:
@@ -276,18 +280,15 @@ def _likeness(seen: Observed, place: Place, pair: _Pair, here: _Directions, afte
     n, d = int(pair.joint.n), pair.joint.xx.shape[0]
     few = _too_few_tokens(n, d)
 
-    def ends(alike: Similarity) -> Interval:
+    def error(alike: Similarity) -> Error | None:
         if few:
-            return None, None
-        influence = alike.influence(pair.x - pair.joint.mean_x, pair.y - pair.joint.mean_y)
-        return interval(alike.value, _over_texts(seen, influence, pair), "logit", (0.0, 1.0))
+            return None
+        return _over_texts(seen, alike.influence(pair.x - pair.joint.mean_x, pair.y - pair.joint.mean_y), pair)
 
-    angle = procrustes(pair.joint)
-    low, high = ends(angle)
+    angle, same = procrustes(pair.joint), token_cka(pair.joint)
+    low, high = PROCRUSTES.ends(angle.value, error(angle), within=(0.0, 1.0))
     least, most = (None, None) if low is None or high is None else (acos(high), acos(low))
     yield Value("procrustes", place, acos(angle.value), n, least, most, few)
-    same = token_cka(pair.joint)
-    low, high = ends(same)
-    yield Value("cka", place, same.value, n, low, high, few)
+    yield Value("cka", place, same.value, n, reason=few, spread=error(same))
     both = here.of(pair.joint.xx, pair.joint.n), after.of(pair.joint.yy, pair.joint.n)
-    yield from with_floor(Value("cca", place, canonical(pair.joint, *both), n), min(d / max(n - 1, 1), 1.0))
+    yield Value("cca", place, canonical(pair.joint, *both), n, floor=min(d / max(n - 1, 1), 1.0))

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.geometry import noise
-from reporter.geometry.intervals import percentile_interval
-from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
-from reporter.metrics.base import Options, Statistic, Value, metric, with_floor
+from reporter.metrics._intervals import mean_or_reason
+from reporter.metrics.base import Options, Statistic, Value, metric
 
 if TYPE_CHECKING:
     from reporter.forward.means import Average
     from reporter.forward.observed import Observed
 
-_mean = partial(Statistic, interval=BOOTSTRAP)
-_step = partial(Statistic, sources=("luisto2024toybox",), per="step", interval=BOOTSTRAP)
-_path = partial(Statistic, sources=("aubry2025coupling",), per="model", interval=BOOTSTRAP, floor=True)
+_mean = partial(Statistic, method="bootstrap")
+_step = partial(Statistic, sources=("luisto2024toybox",), per="step", method="bootstrap")
+_path = partial(Statistic, sources=("aubry2025coupling",), per="model", method="bootstrap", floor=True)
 
 STATISTICS = (
     _step(
@@ -149,34 +148,22 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
     for statistic, end in _defined(seen.layers).items():
         for place in seen.path[:end]:
             average = seen.average("text_sums", statistic, place)
-            value = mean_with_interval(statistic, place, average, seen.texts, _UNDEFINED)
-            yield value
             floor = None
             if average.n and statistic in floors:
                 floor = floors[statistic](average.n, seen.width(place), seen.seed)
-                yield Value(f"{statistic}_floor", place, floor, average.n)
+            yield mean_or_reason(statistic, place, average, _UNDEFINED, floor=floor)
             if statistic == "step_cosine":
-                yield from _influence(value, floor)
-    yield _growth([seen.average("text_sums", "norm", place) for place in seen.path[1:]], seen.texts)
+                influence = replace(average, value=1 - average.value, replicates=1 - average.replicates)
+                floor = None if floor is None else 1 - floor
+                yield mean_or_reason("block_influence", place, influence, _UNDEFINED, floor=floor)
+    yield _growth([seen.average("text_sums", "norm", place) for place in seen.path[1:]])
     for index, statistic in enumerate(("line_shape", "straightness")):
         average = seen.average("text_sums", statistic, seen.path[-1])
-        yield replace(mean_with_interval(statistic, seen.path[-1], average, seen.texts, _UNDEFINED), place=None)
-        if average.n:
-            floor = noise.path_shape(seen.layers, seen.width(seen.path[-1]), seen.seed)[index]
-            yield Value(f"{statistic}_floor", None, floor, average.n)
+        floor = noise.path_shape(seen.layers, seen.width(seen.path[-1]), seen.seed)[index] if average.n else None
+        yield mean_or_reason(statistic, None, average, _UNDEFINED, floor=floor)
 
 
-def _influence(cosine: Value, floor: float | None) -> Iterator[Value]:
-    if cosine.value is None:
-        yield replace(cosine, statistic="block_influence")
-        return
-    low, high = (None if end is None else 1 - end for end in (cosine.ci_high, cosine.ci_low))
-    yield replace(cosine, statistic="block_influence", value=1 - cosine.value, ci_low=low, ci_high=high)
-    if floor is not None:
-        yield Value("block_influence_floor", cosine.place, 1 - floor, cosine.n)
-
-
-def _growth(norms: Sequence[Average], texts: int) -> Value:
+def _growth(norms: Sequence[Average]) -> Value:
     """Return exp of the slope of the line through the logarithms of mean norms at blocks 1…L."""
     n = min((norm.n for norm in norms), default=0)
     if len(norms) < 2:
@@ -190,7 +177,7 @@ def _growth(norms: Sequence[Average], texts: int) -> Value:
     with np.errstate(invalid="ignore", divide="ignore"):  # a replicate may have drawn no text
         replicates = np.exp(np.log(np.stack([norm.replicates for norm in norms], axis=1)) @ slopes)
     value = float(np.exp(np.log([norm.value for norm in norms]) @ slopes))
-    return Value("growth", None, value, n, *percentile_interval(replicates, texts))
+    return Value("growth", None, value, n, spread=replicates)
 
 
 # How straight the path from token to token is within a layer (Hosseini & Fedorenko 2023).
@@ -225,7 +212,8 @@ TOKEN_PATH = (
         "token_path.curvature at layer 0 minus token_path.curvature at this layer.",
         ("hosseini2023straighten",),
         unit="radians",
-        interval=BOOTSTRAP + " Both layers have the same weights.",
+        method="bootstrap",
+        interval="Both layers have the same weights.",
         bounds=(-pi, pi),
         fixed=(("first", 0.0),),
         trap="Layer 0 differs between models: token vectors with or without positions and a norm. Without positions an "
@@ -251,13 +239,13 @@ def token_path(seen: Observed, options: Options) -> Iterator[Value]:
     first = seen.average("token_path", "curvature", seen.path[0])
     for place in seen.places:
         average = seen.average("token_path", "curvature", place)
-        number = mean_with_interval("curvature", place, average, min(average.distinct, seen.texts), _NO_TRIPLE)
-        floor = noise.step_angle(_TRIPLES, seen.width(place), seen.seed)
-        yield from with_floor(number, floor) if average.n else (number,)
+        floor = noise.step_angle(_TRIPLES, seen.width(place), seen.seed) if average.n else None
+        texts = min(average.distinct, seen.texts)
+        yield mean_or_reason("curvature", place, average, _NO_TRIPLE, texts, floor)
         if not average.n or not first.n:
             reason = _NO_TRIPLE if first.n else _NO_TRIPLE.replace("here", "at layer 0")
             yield Value("straightening", place, None, 0, reason=reason)
             continue
         both = first.replicates - average.replicates
-        n, texts = min(first.n, average.n), min(first.distinct, average.distinct, seen.texts)
-        yield Value("straightening", place, first.value - average.value, n, *percentile_interval(both, texts))
+        n, texts = min(first.n, average.n), min(first.distinct, texts)
+        yield Value("straightening", place, first.value - average.value, n, texts=texts, spread=both)

@@ -12,9 +12,9 @@ from pydantic import Field
 from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import FEWEST_TEXTS, Interval, jackknife_interval
-from reporter.metrics._intervals import described, group_of_state
-from reporter.metrics.base import OptionalOptions, PairValue, Size, Statistic, Value, metric, undefined, with_floor
+from reporter.geometry.intervals import FEWEST_TEXTS
+from reporter.metrics._intervals import group_of_state
+from reporter.metrics.base import OptionalOptions, PairValue, Size, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -29,12 +29,9 @@ _LOCAL = (
     "among these k. The `centres` states are chosen from the distinct states of at most `sample` tokens of the token "
     "set (see intrinsic_dimension.twonn). Distances are Euclidean, in float64."
 )
-_JACKKNIFE = (
-    f"{described('log', 'jackknife')} One of {GROUPS} groups of texts is left out, and neighbourhoods are searched "
-    "among the rest."
-)
+_JACKKNIFE = f"One of {GROUPS} groups of texts is left out, and neighbourhoods are searched among the rest."
 
-_dimension = partial(Size, interval=_JACKKNIFE, floor=True)
+_dimension = partial(Size, method="jackknife", scale="log", interval=_JACKKNIFE, floor=True)
 
 LOCAL_DIMENSION = (
     _dimension(
@@ -115,12 +112,11 @@ def _local_values(seen: Observed, place: Place, options: LocalOptions) -> Iterat
         return
     for name, take in _TAKE.items():
         values = [estimates[np.isfinite(estimates)] for estimates in dimensions]
-        value = take(values[0])
-        ends: tuple[float, float] | tuple[None, None] = None, None
+        without = None
         if groups.max() >= FEWEST_TEXTS - 1 and min(map(len, values)) >= _FEWEST:
-            ends = jackknife_interval(value, np.array([take(estimates) for estimates in values[1:]]), "log")
+            without = np.array([take(estimates) for estimates in values[1:]])
         floor = take(_of_noise(n, seen.width(place), seen.seed, centres, options))
-        yield from with_floor(Value(name, place, value, n, *ends), floor)
+        yield Value(name, place, take(values[0]), n, spread=without, floor=floor)
 
 
 @lru_cache(maxsize=64)
@@ -147,13 +143,15 @@ _TOKENS = (
     "another one as its neighbour, in random order. The minimum is 2/n, the value of a layer with itself."
 )
 _OVER_RANKS = (
-    f"{described('logit', 'jackknife')} The scale is that of Δ/2. One of {GROUPS} groups of texts is left out, and "
+    f"The scale is that of Δ/2. One of {GROUPS} groups of texts is left out, and "
     "neighbours and ranks are searched among the rest."
 )
 _CHANCE = "Chance level: 1, exactly, if neighbours at the two layers are unrelated."
 _imbalance = partial(
     Statistic,
     sources=("glielmo2022ranking", "acevedo2025quantitative"),
+    method="jackknife",
+    scale="logit",
     interval=_OVER_RANKS,
     bounds=(0, 2),
     smallest=0.03,  # another seed of the sample makes 0.025
@@ -231,16 +229,16 @@ def information_imbalance(seen: Observed, options: ImbalanceOptions) -> Iterator
         if a == b:
             continue
         if (a, b) in by_pair:
-            value, ends = by_pair[a, b]
-            yield PairValue("imbalance", a, b, value, n, *ends)
+            value, without = by_pair[a, b]
+            yield PairValue("imbalance", a, b, value, n, spread=without)
         else:
             yield PairValue("imbalance", a, b, None, n, reason=still[a] or still[b])
     for name, (first, second) in _ENDS.items():
         for index, place in enumerate(path):
             a, b = (index if end is None else end % len(path) for end in (first, second))
             if (a, b) in by_pair:
-                value, ends = by_pair[a, b]
-                yield from with_floor(Value(name, place, value, n, *ends), 1.0)
+                value, without = by_pair[a, b]
+                yield Value(name, place, value, n, spread=without, floor=1.0)
             else:
                 yield Value(name, place, None, n, reason=still[a] or still[b])
 
@@ -255,8 +253,8 @@ def _still(sample: TokenSelection, path: tuple[Place, ...]) -> list[str]:
 
 def _between(
     seen: Observed, sample: TokenSelection, places: list[Place]
-) -> dict[tuple[int, int], tuple[float, Interval]]:
-    """Return Δ with its interval of each two of the places, by their order."""
+) -> dict[tuple[int, int], tuple[float, Floats | None]]:
+    """Return Δ of each two of the places, by their order, and Δ without each group of texts."""
     from reporter.geometry.similarity import imbalances
 
     groups = group_of_state(sample.texts, GROUPS)
@@ -266,14 +264,6 @@ def _between(
     )
     few = groups.max() < FEWEST_TEXTS - 1
     return {
-        (a, b): (float(imbalance[0, a, b]), (None, None) if few else _interval(imbalance[:, a, b]))
+        (a, b): (float(imbalance[0, a, b]), None if few else imbalance[1:, a, b])
         for a, b in np.ndindex(imbalance.shape[1:])
     }
-
-
-def _interval(imbalance: Floats) -> Interval:
-    # Fisher's z of Δ − 1 is half the logit of Δ/2
-    low, high = jackknife_interval(float(imbalance[0]) - 1, imbalance[1:] - 1)
-    if low is None or high is None:
-        return None, None
-    return min(low + 1, float(imbalance[0])), max(high + 1, float(imbalance[0]))

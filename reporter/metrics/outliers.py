@@ -12,9 +12,9 @@ from pydantic import Field
 from reporter.charts import AxisLimits, Chart, curves
 from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
 from reporter.geometry.arrays import Floats, Ints, wide
-from reporter.geometry.intervals import Error, error_over_texts, interval
+from reporter.geometry.intervals import Error, error_over_texts
 from reporter.metrics import _outlier_lists as lists
-from reporter.metrics._intervals import BOOTSTRAP, LARGEST, described, mean_with_interval, per_doubling, sampled
+from reporter.metrics._intervals import LARGEST, mean_or_reason, per_doubling, sampled
 from reporter.metrics.base import Options, Share, Size, Statistic, Value, metric, undefined, valued
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _ORDINARY = (
     "The median is over the text's tokens that are neither sinks nor at position 0. Tokens that the tokenizer added, "
     "such as [SEP], are included."
 )
-_norm_ratio = partial(Size, interval=BOOTSTRAP)
+_norm_ratio = partial(Size, method="bootstrap")
 _rare = partial(Share, smallest=0.001)
 
 STATISTICS = (
@@ -73,7 +73,7 @@ STATISTICS = (
         "sampled.",
         ("timkey2021bark",),
         short="share of three dimensions",
-        interval=described("log"),
+        scale="log",
         plainly="Share of the mean cosine that comes from the three strongest dimensions.",
         trap="Contributions can be negative, so the top three can exceed 100 %. Meaningless if the mean cosine is "
         "about 0.",
@@ -125,6 +125,8 @@ STATISTICS = (
         "the threshold.",
     ),
 )
+
+TOP3_SHARE = next(statistic for statistic in STATISTICS if statistic.name == "top3_cosine_share")
 
 
 class OutlierOptions(Options):
@@ -251,7 +253,7 @@ def _norm_ratios(seen: Observed) -> Iterator[Value]:
     for quantity, reason in absent.items():
         for place in seen.path:
             average = seen.average("norm_ratios", quantity, place)
-            yield mean_with_interval(f"{quantity}_norm_ratio", place, average, seen.texts, reason)
+            yield mean_or_reason(f"{quantity}_norm_ratio", place, average, reason)
 
 
 def _top3_share(moments: LayerMoments, here: lists.DimensionFacts, place: Place, seen: Observed) -> Value:
@@ -263,7 +265,7 @@ def _top3_share(moments: LayerMoments, here: lists.DimensionFacts, place: Place,
     largest = np.argsort(parts)[-3:]
     share = float(parts[largest].sum() / parts.sum())
     error = _error_of_share(share, largest, moments, place, seen)
-    return Value(name, place, share, n, *interval(share, error, "log", (0.0, np.inf)), paired=error)
+    return Value(name, place, share, n, *TOP3_SHARE.ends(share, error), paired=error)
 
 
 def _error_of_share(share: float, largest: Ints, moments: LayerMoments, place: Place, seen: Observed) -> Error | None:

@@ -427,14 +427,11 @@ def pairs(item: WrittenPairs, context: Context) -> Iterator[Row]:
 
 def _mean(
     name: str, place: Place, values: list[float], n: int, floor: float | None, why: str, ends: Interval = (None, None)
-) -> Iterator[Value]:
-    """Yield the mean over concepts, and what it reads on texts paired at random."""
+) -> Value:
+    """Return the mean over concepts, with what it reads on texts paired at random."""
     if not values:
-        yield Value(name, place, None, 0, reason=why)
-        return
-    yield Value(name, place, float(np.mean(values)), n, *ends)
-    if floor is not None:
-        yield Value(f"{name}_floor", place, floor, n)
+        return Value(name, place, None, 0, reason=why)
+    return Value(name, place, float(np.mean(values)), n, *ends, floor=floor)
 
 
 def _of_concepts(
@@ -463,9 +460,9 @@ def _of_concepts(
             for pair, cosine, influence in zip(which, *of_pairs, strict=True):
                 yield PairText(name, pair, context.pooling, place, cosine, influence)
     of_mean = percentile_interval(np.mean(replicates, axis=0), pairs) if consistent else (None, None)
-    yield from _mean("consistency", place, consistent, pairs, chance.consistency, _SAME, of_mean)
+    yield _mean("consistency", place, consistent, pairs, chance.consistency, _SAME, of_mean)
     whole = sum(len(differences.vectors) for differences in concepts.values())
-    yield from _mean("relative_norm", place, norms, whole, chance.relative_norm, "all vectors are zero here")
+    yield _mean("relative_norm", place, norms, whole, chance.relative_norm, "all vectors are zero here")
 
 
 def _between(
@@ -482,7 +479,7 @@ def _between(
     few = "fewer than two concepts have a direction here"
     if len(concepts) < 2:
         few = "there is one concept alone"
-    yield from _mean("aligned", place, cosines, len(cosines), chance.aligned, few)
+    yield _mean("aligned", place, cosines, len(cosines), chance.aligned, few)
 
 
 def _points(place: Place, concept_differences: ByConcept, concepts: Concepts) -> Iterator[Point]:

@@ -25,7 +25,7 @@ from reporter.geometry.statistics import correlation, ranks
 from reporter.metrics._classifiers import all_the_same
 from reporter.metrics._items import ALL_MODELS, ModelNames, drawn_texts, evenly, ids_read, unseen
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import Statistic, Value, undefined, with_floor
+from reporter.metrics.base import Statistic, Value, undefined
 from reporter.metrics.probes import accuracies
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsPath, Name, Part, Text, one_of, wrong
@@ -197,14 +197,14 @@ def halved(item: TextHalves, corpus: Corpus, context: Context) -> list[tuple[str
 def different(pairs: Sequence[tuple[str, str]], context: Context, max_tokens: int | None) -> list[int]:
     """Return the places of pairs of which the model reads neither side in an earlier pair, in the same place."""
     sides = [ids_read(side, context, max_tokens) for side in zip(*pairs, strict=True)]
-    seen: tuple[set[bytes], ...] = (set(), set())
+    earlier: tuple[set[bytes], ...] = (set(), set())
     places = []
     for row in range(len(pairs)):
         read = [side.get(row) for side in sides]
-        if None not in read and not any(ids in known for ids, known in zip(read, seen, strict=True)):
+        if None not in read and not any(ids in ids_before for ids, ids_before in zip(read, earlier, strict=True)):
             places.append(row)
-            for ids, known in zip(read, seen, strict=True):
-                known.add(ids)  # type: ignore[arg-type]
+            for ids, ids_before in zip(read, earlier, strict=True):
+                ids_before.add(ids)  # type: ignore[arg-type]
     return places
 
 
@@ -316,7 +316,7 @@ def partners(item: WrittenPartners | TextHalves, context: Context) -> Iterator[R
             for place in context.layout.places:
                 yield from undefined(STATISTICS, place, 0, _few_halves(len(pairs), corpus.texts, item.halves))
             return
-        texts, others, scores = [first for first, _ in pairs], [second for _, second in pairs], [None] * len(pairs)
+        rows: list[tuple[str, str, float | None]] = [(*pair, None) for pair in pairs]
     else:
         rows = list(item.pairs)
         if rows[0][2] is None:  # whose partner is searched among all: of two that are read alike, none is found
@@ -329,14 +329,14 @@ def partners(item: WrittenPartners | TextHalves, context: Context) -> Iterator[R
                     "reads them, and were left out"
                 )
             rows = [rows[row] for row in kept]
-        texts, others, scores = map(list, zip(*rows, strict=True))
-    vectors, places = pooled_by([*texts, *others], context, poolings, max_tokens), context.layout.places
+    texts, partner_texts, scores = map(list, zip(*rows, strict=True))
+    vectors, places = pooled_by([*texts, *partner_texts], context, poolings, max_tokens), context.layout.places
     halves = isinstance(item, TextHalves)
-    own = own_vectors([*texts, *others], context, max_tokens)
+    of_pipeline = own_vectors([*texts, *partner_texts], context, max_tokens)
     for done, place in enumerate(places, 1):
         at_place: dict[str, Any] = {pooling: vectors[pooling][place] for pooling in poolings}
-        if own is not None and place == own[0]:
-            at_place[OWN] = own[1]
+        if of_pipeline is not None and place == of_pipeline[0]:
+            at_place[OWN] = of_pipeline[1]
         for pooling, measured in at_place.items():
             x, main = measured.astype(np.float64), pooling == context.pooling
             yield from _measured(place, pooling, x, None if scores[0] is None else np.array(scores), main, halves)
@@ -385,7 +385,7 @@ def _measured(place: Place, pooling: str, x: Floats, scores: Floats | None, main
             yield PartnerNumber(name, variant, pooling, place, main, value, ends[0], ends[1], chance, n, kept, halves)
             if variant == "raw" and main:
                 missing.remove(name)
-                yield from with_floor(Value(name, place, value, n, *ends), chance)
+                yield Value(name, place, value, n, *ends, floor=chance)
     for name in sorted(missing) if main else ():
         other = (name == "spearman") == (scores is None)
         reason = "all texts have the same vector here, or all pairs the same cosine"
@@ -424,12 +424,12 @@ def searched(a: Floats, b: Floats) -> Iterator[tuple[Any, ...]]:
     cosines, n = -_distances(a @ b.T), len(a)
     ranked = (cosines >= cosines.diagonal()[:, None]).sum(axis=1)
     mutual = _nearest(cosines) & _nearest(cosines.T).T
-    found: dict[str, tuple[Any, float]] = {
+    numbers: dict[str, tuple[Any, float]] = {
         "recall": (ranked == 1, 1 / n),
         "mrr": (1 / ranked, float((1 / np.arange(1, n + 1)).mean())),
         "mexa": (mutual.diagonal(), float(mutual.mean())),
     }
-    for name, (of_pairs, chance) in found.items():
+    for name, (of_pairs, chance) in numbers.items():
         value = float(of_pairs.mean())
         _, low, high = student_interval(np.append(of_pairs, (0, 0.5, 0.5, 1)))
         yield name, value, (max(0.0, min(low, value)), min(1.0, max(high, value))), chance, of_pairs * 1.0

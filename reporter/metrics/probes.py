@@ -24,24 +24,12 @@ from reporter.core.places import POOLINGS, Pooling
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Bools, Floats, Ints
-from reporter.geometry.intervals import jackknife_interval, share_interval
+from reporter.geometry.intervals import share_interval
 from reporter.metrics import _classifiers as classifiers
-from reporter.metrics._intervals import described, group_of_state
-from reporter.metrics._items import (
-    ALL_MODELS,
-    LISTS,
-    ModelNames,
-    Point,
-    distinct_texts,
-    ids_read,
-    points,
-    read_list,
-    stream,
-    under,
-    unseen,
-)
+from reporter.metrics import _items as items
+from reporter.metrics._intervals import group_of_state
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined, with_floor
+from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsTuple, InheritedText, Name, Part, Prose, one_of, wrong
 from reporter.study.problems import show
@@ -150,7 +138,7 @@ class _Probe(Part):
     )
     neighbours: int = Field(10, ge=1, le=200, description="Number of nearest texts or words whose class is compared.")
     hidden: int = Field(64, ge=0, le=1024, description="Hidden units of the second probe; 0: linear probe only.")
-    models: ModelNames = ALL_MODELS
+    models: items.ModelNames = items.ALL_MODELS
 
 
 class CorpusProbe(_Probe):
@@ -298,7 +286,9 @@ STATISTICS = (
         "Chance level: Σ_c (n_c/n)·(n_c − 1)/(n − 1), exactly, the value for random classes.",
         ("valeriani2023geometry", "doimo2020hierarchical"),
         short="share of neighbours",
-        interval=f"{described('fisher', 'jackknife')} One of {_GROUPS} groups of texts is left out, and neighbours are "
+        method="jackknife",
+        scale="fisher",
+        interval=f"One of {_GROUPS} groups of texts is left out, and neighbours are "
         "searched among the rest. In simulations it covers 96 to 100 % of Gaussian classes.",
         floor=True,
         noise="chance",
@@ -374,8 +364,8 @@ def _resolve(spec: CorpusProbe | WordsProbe, folder: Path) -> CorpusProbe | Writ
     if isinstance(spec.words, dict):
         words, where = spec.words, ""
     else:
-        path = LISTS / "word-classes.yaml" if spec.words == "shipped" else folder / spec.words
-        words, where = read_list(path, "{noun: [cat, …], verb: […]}", _written), f"{path}: "
+        path = items.LISTS / "word-classes.yaml" if spec.words == "shipped" else folder / spec.words
+        words, where = items.read_list(path, "{noun: [cat, …], verb: […]}", _written), f"{path}: "
     classes: dict[str, str] = {}
     for name, class_words in words.items():
         for word in class_words:
@@ -387,7 +377,7 @@ def _resolve(spec: CorpusProbe | WordsProbe, folder: Path) -> CorpusProbe | Writ
 
 
 def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-    words = under(WordsProbe, "words", data, "dict[str,tuple[str, ...]]").words
+    words = items.under(WordsProbe, "words", data, "dict[str,tuple[str, ...]]").words
     assert isinstance(words, dict)
     return words
 
@@ -421,7 +411,7 @@ def _unfit(item: Any, texts: Mapping[str, Texts]) -> str:
     statistics=STATISTICS,
     cost="a forward pass over the sample; per layer and fold four classifiers, and with `pooling: auto` two more for "
     "the other poolings",
-    tables=(ProbePooling, ProbeText, Point),
+    tables=(ProbePooling, ProbeText, items.Point),
     version=8,
     charts=(PROBES, BY_POOLING, SELECTIVITY),
     section=Section(
@@ -453,7 +443,7 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
         return
     by_pooling = pooled_by(read.texts, context, (context.pooling, *further), read.max_tokens)
     vectors = by_pooling[context.pooling]
-    fold = classifiers.stratified(read.y, item.folds, stream(context.seed, "folds"), read.units)
+    fold = classifiers.stratified(read.y, item.folds, items.stream(context.seed, "folds"), read.units)
     done = count(1)
 
     def at(place: Place) -> list[Row]:
@@ -479,13 +469,13 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
     for place, rows in zip(places, spread(at, places), strict=True):
         x = vectors[place].astype(np.float64)
         yield from rows
-        yield from points(place, {name: x[read.y == code] for code, name in enumerate(read.names)}, texts)
+        yield from items.points(place, {name: x[read.y == code] for code, name in enumerate(read.names)}, texts)
 
 
 def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int, context: Context) -> Iterator[Row]:
     """Yield the numbers of both classifiers, and which texts were classified correctly."""
     y, n, seed = read.y, len(read.y), context.seed
-    control = stream(seed, "control").choice(y, n)
+    control = items.stream(seed, "control").choice(y, n)
     majority = float(np.bincount(y).max() / n)
     trains: dict[str, list[classifiers.Train]] = {"linear": [classifiers.linear] * 2}
     if hidden:
@@ -501,7 +491,7 @@ def _classified(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int
         of_control = classifiers.cross_validated(x, control, fold, train_control)
         outcomes[name] = outcome
         ends = share_interval(outcome.right, read.units)
-        yield from with_floor(Value(name, place, outcome.accuracy, n, *ends), majority)
+        yield Value(name, place, outcome.accuracy, n, *ends, floor=majority)
         yield Value(f"{name}_control", place, of_control.accuracy, n, *share_interval(of_control.right, read.units))
         selectivity, low, high = classifiers.paired(outcome.right, of_control.right, read.units)
         yield Value(f"{name}_selectivity", place, selectivity, n, low, high)
@@ -556,8 +546,8 @@ def _overlap(place: Place, x: Floats, read: Labelled, k: int) -> Iterator[Value]
 
     value = share_among(np.ones(n, bool))
     without = np.array([share_among(group != left_out) for left_out in np.unique(group).tolist()])
-    number = Value("label_overlap", place, value, n, *jackknife_interval(value, without))
-    yield from with_floor(number, float((counts * (counts - 1)).sum() / (n * (n - 1))))
+    chance = float((counts * (counts - 1)).sum() / (n * (n - 1)))
+    yield Value("label_overlap", place, value, n, spread=without, floor=chance)
 
 
 @dataclass(frozen=True)
@@ -589,13 +579,13 @@ def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Label
     texts, codes = corpus.texts, corpus.texts.label_codes
     names = corpus.texts.labels or ()
     rows = {
-        name: stream(context.seed, "labelled texts", name).permutation(np.flatnonzero(np.asarray(codes) == code))
+        name: items.stream(context.seed, "labelled texts", name).permutation(np.flatnonzero(np.asarray(codes) == code))
         for code, name in enumerate(names)
     }
-    seen: set[bytes] = set()
+    read: set[bytes] = set()
     chosen: dict[str, dict[str, int]] = {}
     for name, quota in quotas({name: len(class_rows) for name, class_rows in rows.items()}, size).items():
-        of_class = distinct_texts(corpus, rows[name], quota, context, seen)
+        of_class = items.distinct_texts(corpus, rows[name], quota, context, read)
         chosen[name] = dict(list(of_class.items())[:quota])
     return _joined_classes(chosen, fewest, corpus.max_tokens, texts.clusters)
 
@@ -604,12 +594,14 @@ def of_words(words: Mapping[str, Sequence[str]], size: int, fewest: int, context
     """Return at most ``size`` words, as evenly from the classes as these allow; see ``of_corpus``."""
     chosen: dict[str, dict[str, int]] = {}
     readable_words: dict[str, list[str]] = {}
-    seen: set[bytes] = set()
+    read: set[bytes] = set()
     for name, class_words in words.items():
-        readable_words[name] = [class_words[index] for index in unseen(ids_read(class_words, context), seen)]
+        readable_words[name] = [
+            class_words[index] for index in items.unseen(items.ids_read(class_words, context), read)
+        ]
     place = {word: row for row, word in enumerate(word for class_words in words.values() for word in class_words)}
     for name, quota in quotas({name: len(class_words) for name, class_words in readable_words.items()}, size).items():
-        order = stream(context.seed, "words", name).permutation(len(readable_words[name]))[:quota]
+        order = items.stream(context.seed, "words", name).permutation(len(readable_words[name]))[:quota]
         chosen[name] = {word: place[word] for word in (readable_words[name][row] for row in np.sort(order).tolist())}
     return _joined_classes(chosen, fewest, None)
 

@@ -12,9 +12,9 @@ from reporter.charts import Chart, parts
 from reporter.charts.layout import corpora
 from reporter.charts.styles import Styles, alt
 from reporter.geometry import noise
-from reporter.geometry.intervals import error_over_texts, interval, quantile
-from reporter.metrics._intervals import LARGEST, described, per_doubling
-from reporter.metrics.base import Options, Share, Size, Statistic, Value, metric, undefined, with_floor
+from reporter.geometry.intervals import error_over_texts, quantile
+from reporter.metrics._intervals import LARGEST, per_doubling
+from reporter.metrics.base import Options, Share, Size, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed
@@ -38,10 +38,10 @@ def _loss(name: str) -> Statistic:
         "0. Sinks would hide other tokens in a ratio of sums, so each token counts alike."
     )
     sources = ("xiao2023smoothquant", "micikevicius2022formats")[: 1 + name.startswith("fp8")]
-    how = described("log") if scale == "token" else ""
+    how: Mapping[str, Any] = {"scale": "log"} if scale == "token" else {}
     title, trap = f"energy lost by {title} with one scale per {scale}", _TRAPS.get(name, "")
     grows = per_doubling("Rises by up to 6 %", "0 to 0.7", "A maximum sets its scale.") if name == "int8_tensor" else ""
-    return Share(name, title, definition, sources, interval=how, floor=True, trap=trap, smallest=0.001, grows=grows)
+    return Share(name, title, definition, sources, floor=True, trap=trap, smallest=0.001, grows=grows, **how)
 
 
 _RATIO = Size(
@@ -97,12 +97,12 @@ def ranges(seen: Observed, options: Options) -> Iterator[Value]:
         floors = _floors(n, seen.width(place), seen.seed)
         median = float(np.median(np.abs(x.cpu().numpy())))  # on the host, where a median is a selection and not a sort
         ratio, reason = (largest / median, "") if median else (None, "half of the activations are zero")
-        yield from with_floor(Value("over_median", place, ratio, n, reason=reason), floors["over_median"])
+        yield Value("over_median", place, ratio, n, reason=reason, floor=floors["over_median"])
         for name, each in rounding_losses(x / largest, 1.0).items():
             value, m, of_token = float(each.mean()), len(each), name.endswith("_token")
             error = error_over_texts(each - value, sample.texts, m, seen.texts, sample.keys) if of_token else None
-            (low, high), why = interval(value, error, "log", (0.0, 1.0)), "" if of_token else "a maximum sets the scale"
-            yield from with_floor(Value(name, place, value, m, low, high, reason=why, spread=error), floors[name])
+            why = "" if of_token else "a maximum sets the scale"
+            yield Value(name, place, value, m, reason=why, spread=error, floor=floors[name])
 
 
 def rounding_losses(x: Any, largest: float) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,25 +16,21 @@ from reporter.charts.layout import corpora
 from reporter.core.errors import ReporterError
 from reporter.core.places import ranges
 from reporter.core.table import Comparable, OfModel, column, of_cell
-from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.intervals import percentile_interval, simultaneous_intervals
 from reporter.geometry.statistics import behind_best, fisher_interval, kendall, spearman
-from reporter.metrics._intervals import BOOTSTRAP
+from reporter.metrics._block_sets import Look, between_layers, proposals
 from reporter.metrics._items import drawn_texts
+from reporter.metrics._unit_sums import UnitSums
 from reporter.metrics.analysis import Context, analysis
 from reporter.metrics.base import Cosine, Size, Statistic, Value, undefined
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsTuple, Name, Part, no_repeats, wrong
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from reporter.forward.readout import Readout
     from reporter.models.load import LoadedModel
-    from reporter.texts.tokens import TokenBatch
 
     Edit = tuple[int, int, tuple[int, ...]]  # the block behind which the model starts, from which layer, without which
-    Look = Callable[[TokenBatch, list[Tensor]], None]
 
 _NO_INTERVAL = "no interval: a jackknife over texts covers 72 % in a model of 4 blocks, and is too wide with 30 blocks"
 FEWEST_BLOCKS = 10
@@ -42,7 +38,6 @@ FEWEST_BLOCKS = 10
 _FEW_BLOCKS = f"no interval: the model has fewer than {FEWEST_BLOCKS} blocks"
 NEGLIGIBLE = 0.01
 """A change of the loss in nats that is too small to matter: no one would keep a block for such a rise."""
-PROPOSALS = 3  # sets that angle and influence propose for each number of blocks
 
 
 def _positive(blocks: tuple[int, ...]) -> tuple[int, ...]:
@@ -64,7 +59,7 @@ class Skip(Part):
     repeats: bool = Field(False, description="Whether to measure the loss with consecutive blocks that run twice, too.")
 
 
-_mean = partial(Statistic, interval=BOOTSTRAP)
+_mean = partial(Statistic, method="bootstrap")
 _order = partial(Cosine, per="model")
 STATISTICS = (
     _mean(
@@ -137,7 +132,7 @@ STATISTICS = (
         short="loss",
         per="model",
         unit="nats",
-        interval=BOOTSTRAP,
+        method="bootstrap",
         smallest=NEGLIGIBLE,
         main=True,
         plainly="How badly the whole model predicts the sample; lower is better.",
@@ -209,21 +204,6 @@ FROM repeated_blocks WHERE study = $study ORDER BY ALL
 )
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """Blocks to leave out.
-
-    Args:
-        blocks: their numbers, 1…L, ascending.
-        by: ``angle``, ``influence`` or ``loss``.
-        angle: of a run.
-    """
-
-    blocks: tuple[int, ...]
-    by: str
-    angle: float | None
-
-
 @analysis(
     title="Block ablation",
     summary="How much worse the model predicts without each block and without sets of blocks, and whether influence "
@@ -253,7 +233,7 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
     batches = list(batched(tokenised_texts(texts, model, corpus.max_tokens), context.batch_tokens, model))
     readout, problem = _readout(model)
 
-    def losses_of(edits: Sequence[Edit | None], what: str, look: Look | None = None) -> _UnitSums:
+    def losses_of(edits: Sequence[Edit | None], what: str, look: Look | None = None) -> UnitSums:
         """Return Σ −log p, (units, edits), of edited models; None is the whole model, and ``look`` sees its states."""
         import torch
 
@@ -281,24 +261,24 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
                         np.add.at(counts, rows, finite.sum(dim=1).cpu().numpy())
                     np.add.at(sums[:, column], rows, of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy())
                     context.tell(what, number * len(edits) + column + 1, len(batches) * len(edits))
-        return _UnitSums(sums, counts)
+        return UnitSums(sums, counts)
 
     layers = model.anatomy.layers
-    (cosines, all_angles), look = _between_layers(unit, layers + 1)
+    (cosines, all_angles), look = between_layers(unit, layers + 1)
     single = [_without((block,)) for block in range(1, layers + 1)] if item.every_block and layers > 1 else []
     losses = losses_of([None, *single], "blocks", look)
-    cosines, angles = (_UnitSums(np.diagonal(sums.sums, 1, 1, 2), sums.counts) for sums in (cosines, all_angles))
+    cosines, angles = (UnitSums(np.diagonal(sums.sums, 1, 1, 2), sums.counts) for sums in (cosines, all_angles))
     influence, turned = 1 - cosines.means(), 1 - cosines.replicates(seed)
     for block, place in enumerate(context.layout.path[:-1]):
-        ends = percentile_interval(turned[:, block], units)
-        yield Value("influence", place, float(influence[block]), int(cosines.counts.sum()), *ends)
+        n = int(cosines.counts.sum())
+        yield Value("influence", place, float(influence[block]), n, texts=units, spread=turned[:, block])
     tokens = int(losses.counts.sum())
     if not tokens:
         yield Value("loss", None, None, 0, reason=problem or "no token is predicted")
         return
     of_whole = losses.column(0)
     whole, drawn = float(of_whole.means()), of_whole.replicates(seed)
-    yield Value("loss", None, whole, tokens, *percentile_interval(drawn, units))
+    yield Value("loss", None, whole, tokens, texts=units, spread=drawn)
     if single:
         yield from _of_blocks(losses, cosines, angles, context)
     propose = partial(proposals, all_angles.means(), influence, changes=losses.means()[1:] - whole)
@@ -321,7 +301,7 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
 
 
 def _repeats(
-    whole: _UnitSums, losses_of: Callable[[Sequence[Edit]], _UnitSums], layers: int, seed: int
+    whole: UnitSums, losses_of: Callable[[Sequence[Edit]], UnitSums], layers: int, seed: int
 ) -> Iterator[RepeatedBlocks]:
     """Yield the change of the loss with blocks i + 1…j run twice, on a grid of (i, j) and then all around the best."""
     step = max(1, round(layers / 8))
@@ -340,7 +320,7 @@ def _repeats(
         yield RepeatedBlocks(i + 1, j, change, low, high, texts)
 
 
-def _of_blocks(losses: _UnitSums, cosines: _UnitSums, angles: _UnitSums, context: Context) -> Iterator[Value]:
+def _of_blocks(losses: UnitSums, cosines: UnitSums, angles: UnitSums, context: Context) -> Iterator[Value]:
     """Yield what the loss without each block says, and how far proxies agree.
 
     Args:
@@ -354,7 +334,7 @@ def _of_blocks(losses: _UnitSums, cosines: _UnitSums, angles: _UnitSums, context
     of_texts = losses.sums[:, 1:] - losses.sums[:, :1] - changes * losses.counts[:, None]
     gaps = behind_best(-changes - of_texts * texts / tokens)  # the mean of each is that over tokens
     for block, place in enumerate(context.layout.path[:-1]):
-        yield Value("change", place, float(changes[block]), tokens, *percentile_interval(drawn[:, block], texts))
+        yield Value("change", place, float(changes[block]), tokens, texts=texts, spread=drawn[:, block])
         ends = (None, None) if gaps is None else (float(gaps.low[block]), float(gaps.high[block]))
         yield Value("excess", place, float(changes[block] - changes.min()), tokens, *ends)
     if layers < 3:  # two have no order worth comparing
@@ -383,92 +363,3 @@ def _readout(model: LoadedModel) -> tuple[Readout | None, str]:
     except ReporterError as error:
         return None, str(error)
     return (None, readout.loss_problem) if readout.loss_problem else (readout, "")
-
-
-def proposals(angles: Floats, influence: Floats, many: int, changes: Floats) -> list[Proposal]:
-    """Return the sets of so many blocks to try: the run that turns least, those that each turn least, further runs.
-
-    Where the loss without each block was measured, the last set is that of the blocks with the least loss.
-
-    Args:
-        angles: between all layers, (L + 1, L + 1).
-        influence: of each block, (L,).
-        many: how many blocks.
-        changes: of the loss without each block, (L,); empty where they were not measured.
-    """
-    layers = len(angles) - 1
-    runs = sorted(range(layers - many + 1), key=lambda first: float(angles[first, first + many]))
-    ordered = [
-        Proposal(tuple(range(first + 1, first + many + 1)), "angle", float(angles[first, first + many]))
-        for first in runs
-    ]
-    angle_of = {proposal.blocks: proposal.angle for proposal in ordered}
-    chosen = ordered[:PROPOSALS]
-
-    def propose(place: int, by: str, numbers: Floats) -> None:
-        least = tuple(sorted(int(block) + 1 for block in np.argsort(numbers, kind="stable")[:many]))
-        if least and all(least != proposal.blocks for proposal in chosen):
-            chosen.insert(place, Proposal(least, by, angle_of.get(least)))
-
-    propose(1, "influence", influence)
-    del chosen[PROPOSALS:]
-    propose(PROPOSALS, "loss", changes)
-    return chosen
-
-
-@dataclass(frozen=True, eq=False)
-class _UnitSums:
-    """Sums of a quantity over the tokens of each unit, (units, …), and how many tokens have it, (units,)."""
-
-    sums: Floats
-    counts: Floats
-
-    def means(self) -> Floats:
-        """Return the mean over tokens of each quantity, (…)."""
-        return np.asarray(self.sums.sum(axis=0) / max(self.counts.sum(), 1.0))
-
-    def replicates(self, seed: int) -> Floats:
-        """Return the means under each set of Poisson weights of the units, paired between calls, (R, …)."""
-        from reporter.forward.parts import poisson_weights
-
-        weights = poisson_weights(np.arange(len(self.counts)), seed).T.astype(float)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(((weights @ self.sums).T / (weights @ self.counts)).T)
-
-    def column(self, number: int) -> _UnitSums:
-        """Return one quantity of several, (texts, k)."""
-        return _UnitSums(self.sums[:, number], self.counts)
-
-    def beside(self, others: _UnitSums) -> _UnitSums:
-        """Return these quantities and others over the same tokens."""
-        return _UnitSums(np.column_stack([self.sums, others.sums]), self.counts)
-
-    def changes(self, seed: int) -> tuple[Floats, Floats]:
-        """Return how far the later quantities are from the first, (k − 1,), and the same of each replicate."""
-        means, drawn = self.means(), self.replicates(seed)
-        return means[1:] - means[0], drawn[:, 1:] - drawn[:, :1]
-
-
-def _between_layers(unit: Ints, places: int) -> tuple[tuple[_UnitSums, _UnitSums], Look]:
-    """Return cosines and angles between all layers by unit, and what fills them from the states of a batch."""
-    import torch
-
-    from reporter.forward.between_layers import cosines_of_layers
-
-    units = int(unit.max()) + 1
-    counts = np.zeros(units)
-    cosines, angles = (_UnitSums(np.zeros((units, places, places)), counts) for _ in range(2))
-
-    def look(batch: TokenBatch, path: list[Tensor]) -> None:
-        text_tokens = (batch.mask == 1) & ~batch.special
-        for row, text in enumerate(unit[batch.texts].tolist()):
-            positions = torch.from_numpy(np.flatnonzero(text_tokens[row])).to(path[0].device)
-            if not len(positions):
-                continue
-            between = cosines_of_layers([state[row].index_select(0, positions) for state in path])
-            between = between[between.isfinite().all(dim=2).all(dim=1)]
-            cosines.sums[text] += between.sum(dim=0).cpu().numpy()
-            angles.sums[text] += (between.arccos().sum(dim=0) / torch.pi).cpu().numpy()
-            counts[text] += len(between)
-
-    return (cosines, angles), look

@@ -12,9 +12,9 @@ from reporter.charts import Chart, corpora, curves
 from reporter.core.table import Comparable, UnderView, at_place, column
 from reporter.geometry import noise, spectra
 from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import Error, interval, reciprocal
-from reporter.metrics._intervals import RARE_TYPES, Spectrum, described, per_doubling, spectrum_of
-from reporter.metrics.base import N, Options, Share, Size, Statistic, Value, metric, undefined, with_floor
+from reporter.geometry.intervals import Error, reciprocal
+from reporter.metrics._intervals import RARE_TYPES, Spectrum, per_doubling, spectrum_of
+from reporter.metrics.base import N, Options, Share, Size, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -33,11 +33,11 @@ _PAGE = (
 _WITHOUT_FIRST = (
     f"with p = λ_i/(λ_2 + λ_3 + …) over i ≥ 2. The first axis is thereby projected out of the states. {_spectrum()}"
 )
-_ON_RANK = " Derived from the interval of {rank}, whose logarithm it is."
+_ON_RANK = "Derived from the interval of {rank}, whose logarithm it is."
 
-_rank = partial(Statistic, bounds=(1, None), floor=True)
+_rank = partial(Statistic, bounds=(1, None), floor=True, skewed=True)
 _entropy = partial(Share, floor=True, sources=("giraldo2015measures", "roy2007effective"))
-_slope = partial(Size, floor=True, interval=described("plain"))
+_slope = partial(Size, floor=True, scale="plain")
 
 STATISTICS = (
     _rank(
@@ -46,7 +46,7 @@ STATISTICS = (
         f"exp(−Σ p log p), with p = λ/Σλ. {_spectrum()} {_PAGE} Of the three ranks of eigenvalues it is the one in "
         "which faint axes count most.",
         ("roy2007effective", "page1993average"),
-        interval=described("log"),
+        scale="log",
         plainly="Over how many directions the variance is spread.",
         trap="Needs n ≫ d: at n = 10 d it is 5 % low. Ranks of singular values, such as RankMe, are far higher.",
         published="Roy & Vetterli define the effective rank by singular values: effective_rank_singular. RankMe also "
@@ -59,7 +59,7 @@ STATISTICS = (
         f"exp(−Σ p log p), {_WITHOUT_FIRST} {_PAGE} The share of the first axis, E1, is anisotropy.top_variance_share. "
         "The numbers without sinks show whether a sink causes it.",
         ("roy2007effective",),
-        interval=described("log"),
+        scale="log",
         trap="Read it with effective_rank: one giant axis lowers only effective_rank, a collapse of all axes lowers "
         "both. Compare at equal n.",
         published="Known values for 200,704 tokens in blocks of 512, first tokens included, at the end of training. "
@@ -73,7 +73,8 @@ STATISTICS = (
         "−Σ p log p / log min(d, n − 1), with p = λ/Σλ. This is log effective_rank, scaled to 0…1. "
         f"{_spectrum()} All tokens of the corpus are one cloud. The entropy of the tokens of a text is entropy.prompt; "
         "the entropy of mean vectors of texts ('dataset entropy') is another number.",
-        interval=described("log") + _ON_RANK.format(rank="effective_rank"),
+        scale="log",
+        interval=_ON_RANK.format(rank="effective_rank"),
         trap="A logarithm hides differences: 0.9 of log 576 is half of 576 directions. Depends on n as effective_rank "
         "does.",
         grows=per_doubling("Rises by 1 to 2 %", "2.1 to 5.3", RARE_TYPES),
@@ -82,7 +83,8 @@ STATISTICS = (
         "entropy_without_first",
         "spectral entropy without the first axis",
         f"−Σ p log p / log(min(d, n − 1) − 1), {_WITHOUT_FIRST}",
-        interval=described("log") + _ON_RANK.format(rank="effective_rank_without_first"),
+        scale="log",
+        interval=_ON_RANK.format(rank="effective_rank_without_first"),
         trap="A minimum of spectral entropy that disappears here was due to a single axis.",
         grows=per_doubling("Rises by 1 to 2 %", "2.4 to 7.4", RARE_TYPES),
     ),
@@ -117,7 +119,7 @@ STATISTICS = (
         "participation ratio",
         f"(Σλ)² / Σλ². {_spectrum()}",
         ("gao2017theory",),
-        interval=described("log"),
+        scale="log",
         trap="IsoScore is the same number on another scale: (participation ratio − 1)/(d − 1).",
         grows=per_doubling("Rises by 2 to 8 %", "0.4 to 1.7", RARE_TYPES),
     ),
@@ -126,7 +128,8 @@ STATISTICS = (
         "stable rank",
         f"Σλ / λ_1. {_spectrum()}",
         ("rudelson2007sampling",),
-        interval=described("logit") + " Derived from the interval of its reciprocal.",
+        scale="logit",
+        interval="Derived from the interval of its reciprocal.",
         trap="The reciprocal of anisotropy.top_variance_share: one giant axis, such as a sink's, decides it.",
         grows=per_doubling("Rises by 1 to 2 %", "0.2 to 0.6", RARE_TYPES),
     ),
@@ -157,6 +160,8 @@ STATISTICS = (
         grows=per_doubling("Falls by up to 10 %", "0.1 to 5.3", RARE_TYPES),
     ),
 )
+
+EFFECTIVE_RANK, PARTICIPATION_RATIO, STABLE_RANK = STATISTICS[0], STATISTICS[6], STATISTICS[7]
 
 
 class Eigenvalue(UnderView, table="spectra"):
@@ -227,13 +232,13 @@ def _numbers(spectrum: Spectrum, seen: Observed, place: Place) -> Iterator[Value
     n, width, eigenvalues, errors = seen.tokens, seen.width(place), spectrum.values, spectrum.errors
     isotropic = noise.eigenvalues(n, width, seen.seed)
     most = min(width, n - 1)
-    ratio, error = max(1.0, spectra.participation_ratio_of(eigenvalues)), errors["participation_ratio"]
-    ends = interval(ratio, error, "log", (1.0, float(most)), skewed=True)
-    number = Value("participation_ratio", place, ratio, n, *ends, spread=error)
-    yield from with_floor(number, max(1.0, spectra.participation_ratio_of(isotropic)))
-    rank = max(1.0, spectra.stable_rank_of(eigenvalues))  # the reciprocal of a share
-    ends = reciprocal(interval(1 / rank, errors["top_variance_share"], "logit", (1 / most, 1.0), skewed=True))
-    yield from with_floor(Value("stable_rank", place, rank, n, *ends), max(1.0, spectra.stable_rank_of(isotropic)))
+    ratio, floor = (max(1.0, spectra.participation_ratio_of(values)) for values in (eigenvalues, isotropic))
+    error = errors["participation_ratio"]
+    ends = PARTICIPATION_RATIO.ends(ratio, error, within=(1.0, float(most)))
+    yield Value("participation_ratio", place, ratio, n, *ends, spread=error, floor=floor)
+    rank, floor = (max(1.0, spectra.stable_rank_of(values)) for values in (eigenvalues, isotropic))
+    ends = reciprocal(STABLE_RANK.ends(1 / rank, errors["top_variance_share"], within=(1 / most, 1.0)))
+    yield Value("stable_rank", place, rank, n, *ends, floor=floor)
     yield from _rank_and_entropy("", place, n, eigenvalues, isotropic, most, errors["effective_rank"])
     rest = eigenvalues[1:], isotropic[1:], most - 1, errors["effective_rank_without_first"]
     yield from _rank_and_entropy("_without_first", place, n, *rest)
@@ -247,8 +252,7 @@ def _numbers(spectrum: Spectrum, seen: Observed, place: Place) -> Iterator[Value
         if exponent is None:
             yield Value(name, place, None, n, reason="fewer than three eigenvalues to fit")
             continue
-        yield Value(name, place, exponent, n, *interval(exponent, error, "plain", (0.0, np.inf)), spread=error)
-        yield Value(f"{name}_floor", place, spectra.decay_of(isotropic, fitted), n)
+        yield Value(name, place, exponent, n, spread=error, floor=spectra.decay_of(isotropic, fitted))
 
 
 def _ranks_of_roots(eigenvalues: Floats, seen: Observed, place: Place) -> Iterator[Value]:
@@ -261,7 +265,7 @@ def _ranks_of_roots(eigenvalues: Floats, seen: Observed, place: Place) -> Iterat
     }
     for name, (squares, of_noise) in singular.items():
         rank = spectra.rank_of_roots(squares, float(eigenvalues.sum()))
-        yield from with_floor(Value(name, place, rank, n), max(1.0, spectra.effective_rank_of(np.sqrt(of_noise))))
+        yield Value(name, place, rank, n, floor=max(1.0, spectra.effective_rank_of(np.sqrt(of_noise))))
 
 
 def _uncentred_eigenvalues(seen: Observed) -> Mapping[Place, Floats]:
@@ -287,12 +291,11 @@ def _rank_and_entropy(
         yield from undefined((f"effective_rank{which}", f"entropy{which}"), place, n, "there is no second axis")
         return
     rank, floor = (max(1.0, spectra.effective_rank_of(values)) for values in (eigenvalues, isotropic))
-    ends = interval(rank, error, "log", (1.0, float(most)), skewed=True)
-    yield from with_floor(Value(f"effective_rank{which}", place, rank, n, *ends, spread=error), floor)
+    ends = EFFECTIVE_RANK.ends(rank, error, within=(1.0, float(most)))
+    yield Value(f"effective_rank{which}", place, rank, n, *ends, spread=error, floor=floor)
     if most < 2:
         yield Value(f"entropy{which}", place, None, n, reason="the states have only one axis")
         return
     low, high = (None if end is None else spectra.entropy_of(end, most) for end in ends)
-    yield from with_floor(
-        Value(f"entropy{which}", place, spectra.entropy_of(rank, most), n, low, high), spectra.entropy_of(floor, most)
-    )
+    entropy, floor = (spectra.entropy_of(number, most) for number in (rank, floor))
+    yield Value(f"entropy{which}", place, entropy, n, low, high, floor=floor)

@@ -14,10 +14,10 @@ from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, wide
 from reporter.geometry.components import LeadingAxes, apart, leading, menger, menger_by
-from reporter.geometry.intervals import Error, error_over_texts, interval
+from reporter.geometry.intervals import Error, error_over_texts
 from reporter.geometry.spectra import EQUAL
-from reporter.metrics._intervals import described, sampled
-from reporter.metrics.base import Options, Size, Value, metric, undefined, with_floor
+from reporter.metrics._intervals import sampled
+from reporter.metrics.base import Options, Size, Value, metric, undefined
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -32,11 +32,9 @@ _PUBLISHED = (
     "The authors use pooled vectors of texts. Their k explains 95 % of the variance at the last layer (`explained: "
     "0.95` here), so it differs between models."
 )
-_INTERVAL = described("log") + (
-    " To first order, and twice as wide as needed where measured. Useless where λ_k and λ_{k+1} nearly coincide."
-)
+_INTERVAL = "To first order, and twice as wide as needed where measured. Useless where λ_k and λ_{k+1} nearly coincide."
 
-_turn = partial(Size, sources=("jiang2026layerwise",), interval=_INTERVAL, undetermined=True)
+_turn = partial(Size, sources=("jiang2026layerwise",), scale="log", interval=_INTERVAL, undetermined=True)
 
 STATISTICS = (
     _turn(
@@ -83,6 +81,8 @@ STATISTICS = (
     ),
 )
 
+SPEED = STATISTICS[0]
+
 
 class SubspaceOptions(Options):
     """The number of leading axes."""
@@ -119,9 +119,9 @@ def subspaces(seen: Observed, options: SubspaceOptions) -> Iterator[Value]:
             yield from undefined(names, place, n, followed)
         return
     for layer, place in enumerate(path):
-        yield from followed.distance("displacement", place, 0, layer)
+        yield followed.distance("displacement", place, 0, layer)
         if layer < seen.layers:
-            yield from followed.distance("speed", place, layer, layer + 1)
+            yield followed.distance("speed", place, layer, layer + 1)
         if layer < seen.layers - 1:
             yield followed.curvature(place, layer)
 
@@ -151,21 +151,20 @@ class _SubspaceDistances:
         """The reason why there is no distance."""
         return f"at one of the layers fewer than {self.k} axes have variance"
 
-    def distance(self, statistic: str, place: Place, layer: int, other: int) -> Iterator[Value]:
-        """Yield the distance of two layers, and that of random subspaces."""
+    def distance(self, statistic: str, place: Place, layer: int, other: int) -> Value:
+        """Return the distance of two layers, with that of random subspaces."""
         n, pair = self.seen.tokens, (layer, other)
         if pair not in self.distances:
-            yield Value(statistic, place, None, n, reason=self.few)
-            return
+            return Value(statistic, place, None, n, reason=self.few)
         if layer == other:
-            yield Value(statistic, place, 0.0, n, spread=self._error(np.zeros(len(sampled(self.seen)))))
-            return
+            return Value(statistic, place, 0.0, n, paired=self._error(np.zeros(len(sampled(self.seen)))))
         distance, most = self.distances[pair], 0.5 * np.pi * self.k**0.5
         error = self._error(self.influences[pair])
-        # Rounding has no error over texts.
-        ends = interval(distance, error if distance >= _STILL else None, "log", (0.0, most))
+        ends = SPEED.ends(distance, error, within=(0.0, most)) if distance >= _STILL else (None, None)
         floor = noise.subspaces(self.seen.width(place), self.k, self.seen.seed)
-        yield from with_floor(Value(statistic, place, distance, n, *ends, spread=error), floor)
+        # Rounding has no error over texts.
+        spread = error if distance >= _STILL else None
+        return Value(statistic, place, distance, n, *ends, spread=spread, paired=error, floor=floor)
 
     def curvature(self, place: Place, layer: int) -> Value:
         """Return the curvature over a layer and the two that follow."""
@@ -178,10 +177,7 @@ class _SubspaceDistances:
             return Value("curvature", place, None, n, reason="the subspace does not move")
         parts = (by * self.influences[pair] for by, pair in zip(menger_by(*sides), pairs, strict=True))
         influence = np.sum(list(parts), axis=0)
-        curvature = menger(*sides)
-        return Value(
-            "curvature", place, curvature, n, *interval(curvature, self._error(influence), "log", (0.0, np.inf))
-        )
+        return Value("curvature", place, menger(*sides), n, spread=self._error(influence))
 
     def _error(self, influence: Floats) -> Error | None:
         n, sample = self.seen.tokens, sampled(self.seen)

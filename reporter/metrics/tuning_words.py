@@ -13,7 +13,6 @@ from reporter.core.errors import ReporterError
 from reporter.core.table import TOKEN, TOKEN_ID, OfModel, column, of_cell
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import percentile_interval, sums_of_units
-from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analysis
 from reporter.metrics.base import Statistic, Value
@@ -33,7 +32,7 @@ LISTED = 20
 NEAR = 0.01
 """Share of the vocabulary at the top of which a text agrees."""
 
-_share = partial(Statistic, sources=("minder2026narrow",), interval=BOOTSTRAP, bounds=(None, 1))
+_share = partial(Statistic, sources=("minder2026narrow",), method="bootstrap", bounds=(None, 1))
 _DEFINED = (
     "‖m‖² / mean ‖δ‖² over tokens, with δ = h − h⁰ the state minus the base's state of the same token. ‖m‖² is the "
     "mean of δ·δ′ over pairs of tokens of different texts, so that chance gives 0. Of each text the"
@@ -114,8 +113,8 @@ def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | Tuning
     done, tokens = 0, tokenised_texts(texts, model, context.corpora[item.corpus].max_tokens)
     for batch in batched(tokens, context.batch_tokens, model, base):
         ids, mask = (torch.as_tensor(x, device=model.device) for x in (batch.ids, batch.mask))
-        own = (batch.mask == 1) & ~batch.special
-        order = np.where(own, own.cumsum(axis=1) - 1, -1)
+        own_tokens = (batch.mask == 1) & ~batch.special
+        order = np.where(own_tokens, own_tokens.cumsum(axis=1) - 1, -1)
         with torch.inference_mode():
             paths = [side.states(ids, mask)[: layers + 1] for side in (model, base)]
             for layer, (x, y) in enumerate(zip(*paths, strict=True)):
@@ -141,11 +140,11 @@ def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | Tuning
                 yield Value(f"static_{name}", place, float(shares[0]), total, *ends)
             else:
                 yield Value(f"static_{name}", place, None, total, reason="no state changed")
-        known = n > 0
-        if head is None or not known.any():
+        with_tokens = n > 0
+        if head is None or not with_tokens.any():
             continue
         for layer in sorted({layers // 2, layers} & certain):
-            each = sums[name][known, layer] / torch.from_numpy(n[known, None]).float()
+            each = sums[name][with_tokens, layer] / torch.from_numpy(n[with_tokens, None]).float()
             yield from _words(model, head, sums[name][:, layer].sum(dim=0), each, layer, name)
 
 
@@ -183,7 +182,8 @@ def _words(
         best = logits.topk(min(LISTED, len(logits))).indices
         near = max(1, round(NEAR * len(logits)))
         agree = [
-            (own[:, best] >= own.topk(near).values[:, -1:]).double() for own in map(read, torch.split(sign * each, 64))
+            (of_texts[:, best] >= of_texts.topk(near).values[:, -1:]).double()
+            for of_texts in map(read, torch.split(sign * each, 64))
         ]
         names, shares = token_names(model.tokenizer, best.tolist()), torch.cat(agree).mean(dim=0).tolist()
         for rank, (token, share) in enumerate(zip(best.tolist(), shares, strict=True), 1):

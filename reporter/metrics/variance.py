@@ -13,10 +13,10 @@ from reporter.charts import Chart, corpora, curves
 from reporter.core.table import LAST_CHECKPOINT, TOKEN, TOKEN_ID, Comparable, UnderView, at_place, column
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.intervals import Error, error_over_texts, interval
+from reporter.geometry.intervals import Error, error_over_texts
 from reporter.geometry.statistics import correlation, fisher_interval
-from reporter.metrics._intervals import MORE_TYPES, described, per_doubling, sampled
-from reporter.metrics.base import INFLUENCES, Options, Share, Size, Statistic, Value, metric, undefined, with_floor
+from reporter.metrics._intervals import MORE_TYPES, per_doubling, sampled
+from reporter.metrics.base import INFLUENCES, Options, Share, Size, Statistic, Value, metric, undefined, valued
 
 if TYPE_CHECKING:
     import torch
@@ -32,10 +32,10 @@ _OVER = (
 )
 _BIAS = "A type's mean is estimated from its own n_t states: V_W loses and V_B gains 1/n_t of each type's variance."
 
-_AT_THRESHOLD = " Types of about five occurrences, which other texts may add or remove, count with a weight of 0.61."
+_AT_THRESHOLD = "Types of about five occurrences, which other texts may add or remove, count with a weight of 0.61."
 
-_variance = partial(Size, sources=("yamagiwa2025norm",), interval=described("log") + _AT_THRESHOLD)
-_share = partial(Share, sources=("yamagiwa2025norm",), interval=described("logit") + _AT_THRESHOLD, floor=True)
+_variance = partial(Size, sources=("yamagiwa2025norm",), scale="log", interval=_AT_THRESHOLD)
+_share = partial(Share, sources=("yamagiwa2025norm",), scale="logit", interval=_AT_THRESHOLD, floor=True)
 _of_types = partial(Statistic, sources=("yamagiwa2025norm",))
 
 STATISTICS = (
@@ -255,13 +255,7 @@ def variance(seen: Observed, options: VarianceOptions) -> Iterator[Value | Token
             rank = int(types.ranks[i])
             numbers = int(types.count[i]), float(types.norms[i]), float(types.variances[i])
             yield TokenType(place, kept.types[rank], kept.tokens[rank], *numbers)
-    if types is None or tokens == 0:
-        yield Value("coverage", None, None, 0, reason="no token")
-    else:
-        yield Value("coverage", None, types.n / tokens, tokens)
-
-
-_POSITIVE = (0.0, np.inf)
+    yield valued("coverage", None, types.n / tokens if types and tokens else None, tokens, "no token")
 
 
 # Of the jumps of types at the edge, in the error. A text more or less moves a type over the threshold with all its
@@ -357,24 +351,20 @@ def _of_place(
     if not types.varies:
         yield from undefined((*numbers, "within_share", "between_share"), place, n, "all states are equal")
     elif len(types.count) == 1:
-        yield Value("total", place, types.total, n, *interval(types.total, errors["total"], "log", _POSITIVE))
-        yield Value("within", place, within, n, *interval(within, errors["within"], "log", _POSITIVE))
+        yield Value("total", place, types.total, n, spread=errors["total"])
+        yield Value("within", place, within, n, spread=errors["within"])
         reason = "one token type alone: there is nothing between types"
         yield from undefined(("between", "within_share", "between_share"), place, n, reason)
     else:
         for name, value in numbers.items():
-            error = errors[name]
-            yield Value(name, place, value, n, *interval(value, error, "log", _POSITIVE), spread=error)
+            yield Value(name, place, value, n, spread=errors[name])
         share = types.between / types.total if types.varies_within else 1.0
         floor = noise.between_share(n, len(types.count), seen.width(place), seen.seed)
         error = errors["within_share"]
-        ends = interval(1 - share, error, "logit", (0.0, 1.0))
-        within_share = Value("within_share", place, 1 - share, n, *ends, spread=error, paired=errors["paired"])
-        yield from with_floor(within_share, 1 - floor)
-        ends = interval(share, error, "logit", (0.0, 1.0))
-        yield from with_floor(Value("between_share", place, share, n, *ends), floor)
+        yield Value("within_share", place, 1 - share, n, spread=error, paired=errors["paired"], floor=1 - floor)
+        yield Value("between_share", place, share, n, spread=error, floor=floor)
     for name, value in {"norm_of_mean": types.norm_of_mean, "mean_square_norm": types.mean_square}.items():
-        yield Value(name, place, value, n, *interval(value, errors[name], "log", _POSITIVE))
+        yield Value(name, place, value, n, spread=errors[name])
     yield _tradeoff(types, place)
 
 

@@ -142,12 +142,9 @@ def test_entropies_of_texts_of_all_lengths_and_views():
 
 
 def weighted(x, weights):
-    """Return the three shares of one axis of rows that count so often."""
-    mean = weights @ x / weights.sum()
-    total = (x - mean).T * weights @ (x - mean)
-    squares, axes = np.linalg.eigh(x.T * weights @ x)
-    published, truncated = np.linalg.eigvalsh(total)[-1], axes[:, -1] @ total @ axes[:, -1]
-    return np.array([squares[-1] / squares.sum(), *(np.array([published, truncated]) / total.trace())])
+    """Return the share of the first axis of rows that count so often."""
+    squares = np.linalg.eigvalsh(x.T * weights @ x)
+    return squares[-1] / squares.sum()
 
 
 def test_the_likeness_of_types_and_what_each_occurrence_adds():
@@ -158,15 +155,14 @@ def test_the_likeness_of_types_and_what_each_occurrence_adds():
     found, (shares, added) = similarity.likeness(x, torch.tensor(sizes)), similarity.explained_by_first(x)
     for index, rows in enumerate(np.split(np.arange(len(states)), np.cumsum(sizes)[:-1])):
         own, m, of_mean = states[rows], len(rows), (len(rows) / (len(rows) - 1)) ** 0.5
-        numbers = [float(of[index]) for of in (found.explained, found.published, found.truncated)]
-        assert numbers == pytest.approx(_explained(own), rel=1e-9)
+        assert float(found.explained[index]) == pytest.approx(_explained(own), rel=1e-9)
         assert float(found.similarity[index]) == pytest.approx(mean_cosine(own), rel=1e-9)
         steps = 1e-6 * np.eye(m)
         derivatives = np.array([(weighted(own, 1 + step) - weighted(own, 1 - step)) / 2e-6 for step in steps])
-        assert found.added[1:, index, :m].T.numpy() == pytest.approx(derivatives * of_mean, abs=1e-6)
-        assert float(shares[index]) == pytest.approx(numbers[0])
+        assert found.added[1, index, :m].numpy() == pytest.approx(derivatives * of_mean, abs=1e-6)
+        assert float(shares[index]) == pytest.approx(_explained(own))
         n = int((np.linalg.norm(own, axis=1) > 0).sum())
-        assert added[index, :m].numpy() == pytest.approx(derivatives[:, 0] * (n / (n - 1)) ** 0.5, abs=1e-6)
+        assert added[index, :m].numpy() == pytest.approx(derivatives * (n / (n - 1)) ** 0.5, abs=1e-6)
         if n > 2:
             without = np.array([mean_cosine(np.delete(own, i, axis=0)) for i in range(m)])
             expected = (mean_cosine(own) - without) * (n - 1) / n * of_mean
@@ -181,8 +177,7 @@ def test_half_samples_read_what_their_states_alone_do():
     (least,) = batches_of(torch.from_numpy(x[:10]), torch.ones(1, 10, dtype=torch.bool), [slice(None)], 0.3)
     assert least.halves["twonn"] == pytest.approx(dimension.twonn(x[:10], 0.3))
     for half, own in enumerate(x[inside] for inside in held):
-        expected = {"twonn": dimension.twonn(own, 0.3), "twonn_published": dimension.twonn(own, 0.8)}
-        expected |= {"twonn_ml": dimension.twonn_ml(own)}
+        expected = {"twonn": dimension.twonn(own, 0.3)}
         expected |= {f"gride_{n}": dimension.gride(own, n) for n in (1, 2, 4, 8) if 2 * n < len(own)}
         found = {name: batch.halves[name][half] for name in expected}
         assert found == pytest.approx(dict.fromkeys(expected, np.nan) if half == 3 else expected, rel=1e-5, nan_ok=True)

@@ -106,16 +106,15 @@ def test_duplicates_add_nothing(observe, values, texts):
 
 
 def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch):
-    """A batch is a tenth of the tokens; most of 400 types occur less than five times, and some now and then do."""
+    """Most of 400 types occur less than five times, and some now and then do."""
     monkeypatch.setattr("oracles.fake_model.WORDS", 400)
     model, found = FakeModel(layers=1, width=8, sinks=False, special=False), []
     for seed in range(40):
         texts = FakeTexts(dict.fromkeys(made_up_texts(80, seed=seed, shortest=4, longest=12, words=400)))
         observables, _ = observe(model, texts, names=READ[:4], sites=(), seed=seed)
-        arguments = {"metrics": ["anisotropy", "variance"], "seed": seed, "anisotropy": {"sample": 64, "batches": 4}}
-        found.append(values(model, observables, len(texts), **arguments))
+        found.append(values(model, observables, len(texts), metrics=["anisotropy", "variance"], seed=seed))
     of_types = ("total", "between_share", "norm_of_mean", "mean_square_norm")
-    for name in ("anisotropy.top_variance_share_batch", *(f"variance.{of}" for of in of_types)):
+    for name in ("anisotropy.top_variance_share", *(f"variance.{of}" for of in of_types)):
         value, low, high = np.transpose([(of[name, 1].value, of[name, 1].ci_low, of[name, 1].ci_high) for of in found])
         covered = ((low <= value.mean()) & (value.mean() <= high)).mean()
         assert covered >= 0.87, name

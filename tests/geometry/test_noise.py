@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.linalg import norm
-from oracles.dimension import gride, twonn, twonn_ml
+from oracles.dimension import gride, twonn
 from scipy.linalg import subspace_angles
 
 from reporter.app.verify.by_map import explained
@@ -107,7 +107,7 @@ def test_dimension():
     rng = np.random.default_rng(9)
     direct = [rng.standard_normal((150, 12)) for _ in range(20)]
     found = [intrinsic_dimension._floors_at(150, 12, seed, 0.3) for seed in range(20)]
-    numbers = {"twonn": lambda x: twonn(x, 0.3), "twonn_published": lambda x: twonn(x, 0.8), "twonn_ml": twonn_ml}
+    numbers = {"twonn": lambda x: twonn(x, 0.3)}
     numbers |= {f"gride_{scale}": lambda x, scale=scale: gride(x, scale) for scale in (1, 8, 64)}
     for name, number in numbers.items():
         assert_same_mean([of[name] for of in found], [number(x) for x in direct])

@@ -13,7 +13,6 @@ from oracles.tokens import all_tokens
 
 from reporter.forward.token_sample import Outputs
 from reporter.geometry.intervals import wilson
-from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics.base import Value, catalogue
 from reporter.metrics.change import MovedToken
 
@@ -39,7 +38,7 @@ def by_place(metric, seen):
 
 
 def by_replicates(metric):
-    return {s.name for s in metric.statistics if s.main and s.interval.startswith(BOOTSTRAP)}
+    return {s.name for s in metric.statistics if s.main and s.method == "bootstrap"}
 
 
 def test_every_main_statistic_with_replicates_over_texts_is_compared():
@@ -50,10 +49,10 @@ def test_every_main_statistic_with_replicates_over_texts_is_compared():
 def test_a_difference_is_that_of_the_two_numbers_and_of_a_model_and_itself_nothing(name, sides):
     metric, a, b = PAIRED[name], sides["mine"], sides["theirs"]
     mine, theirs = by_place(metric, a), by_place(metric, b)
-    found = list(metric.between.compare(a, b, metric.options()))
+    result = list(metric.between.compare(a, b, metric.options()))
     on_path = {key for key in mine if key[0] in by_replicates(metric) and (key[1] is None or key[1] in a.path)}
-    assert on_path <= {(one.statistic, one.place) for one in found}
-    for one in found:
+    assert on_path <= {(one.statistic, one.place) for one in result}
+    for one in result:
         here, there = mine[one.statistic, one.place].value, theirs[one.statistic, one.place].value
         expected = None if here is None or there is None else pytest.approx(here - there, rel=1e-9, abs=1e-12)
         assert one.value == expected or one.value is None is expected
@@ -148,13 +147,13 @@ def test_a_model_unlike_its_base_is_compared_where_it_can_be(observe, other, exp
     rows = sides.compute(CHANGE, "words")
     if model.layers <= base.layers:  # else the path compares the base's last layer with an inner one as well
         sides.agree(CHANGE, {"words": rows}, {})
-    found = named(CHANGE, rows)
+    result = named(CHANGE, rows)
     for name, value in expected.items():
-        row = found[f"change.{name}"]
+        row = result[f"change.{name}"]
         assert row.value is not None if value is ANY else row.value is None and value in row.reason
     if not model.special:
         assert not [row for row in rows if isinstance(row, MovedToken)]
-        assert found["change.cosine 1"].n == len(set(made_up_texts(60)))
+        assert result["change.cosine 1"].n == len(set(made_up_texts(60)))
 
 
 @pytest.mark.parametrize(("texts", "minimum"), [(3, "32 tokens"), (7, "48 tokens"), (29, "")])
@@ -191,11 +190,11 @@ def test_states_are_kept_in_float32(diverged):
 
 
 def test_what_cannot_be_compared_has_a_reason(diverged):
-    for found, says in (
+    for result, says in (
         (diverged(Decoder(special=False), Decoder()), "the tokenizers differ"),
         (diverged(Decoder(), Decoder(), head=False), "the model is not here"),
     ):
-        assert all(row.value is None and says in row.reason for row in found.values())
-    found = diverged(nudged(1.1), FakeModel(), sample=64)  # an encoder has no next token
-    assert found["kl"].value > 0 and found["kl"].n == 64
-    assert found["next"].value is None and "hidden tokens" in found["next"].reason
+        assert all(row.value is None and says in row.reason for row in result.values())
+    result = diverged(nudged(1.1), FakeModel(), sample=64)  # an encoder has no next token
+    assert result["kl"].value > 0 and result["kl"].n == 64
+    assert result["next"].value is None and "hidden tokens" in result["next"].reason

@@ -111,12 +111,10 @@ def observations(name, view, of):
         case "angular_distance":
             return {"last_token": len(texts_of(1))}
         case "anisotropy":
-            names = ("top_variance_share_batch", "mean_cosine_centred", "mean_cosine_standardised")
-            return dict.fromkeys(names, options.sample_size())
+            return dict.fromkeys(("mean_cosine_centred", "mean_cosine_standardised"), options.sample_size())
         case "contextuality":
             types = by_token._occurrences(reading, mask, options.model_dump())
-            forms = dict.fromkeys(("explained_by_first_published", "explained_by_first_truncated"), varying(types))
-            return forms | {"": len(types)} | dict.fromkeys(("intra_text", "intra_text_adjusted"), len(texts_of(2)))
+            return {"": len(types)} | dict.fromkeys(("intra_text", "intra_text_adjusted"), len(texts_of(2)))
         case "convergence":
             often, rare = mask & reading.frequent, mask & ~reading.frequent
             sizes = {"similarity_frequent": int(often.sum()), "similarity_rare": int(rare.sum())}
@@ -260,7 +258,7 @@ def test_no_interval_is_shown_of_fewer_texts_than_its_coverage_needs():
         output = reporter.measure(states.astype(np.float32), names, texts=texts, tokens=rng.integers(0, 20, len(texts)))
         rows = pd.concat([output.layer_metrics, output.layer_pairs.assign(reason="it has no column")])
         few = (rows["metric"] + "." + rows["statistic"]).map(texts_needed) > count
-        assert few.sum() > 30 and rows.loc[few, "ci_low"].isna().all() and rows.loc[few, "reason"].str.len().all()
+        assert few.sum() > 25 and rows.loc[few, "ci_low"].isna().all() and rows.loc[few, "reason"].str.len().all()
         assert count == 8 or rows.loc[~few, "ci_low"].notna().sum() > 50
 
 
@@ -283,15 +281,15 @@ def test_every_statistic_is_explained():
 def test_isotropic_states_read_their_floors(observe, values):
     draw, checked = partial(torch.randn, generator=torch.Generator().manual_seed(0)), 0
     observables, _ = observe(FakeModel(change=lambda states: [draw(x.shape) for x in states]), made_up_texts(150))
-    found = values(FakeModel(), observables, 150)
-    for (name, layer), floor in found.items():
+    result = values(FakeModel(), observables, 150)
+    for (name, layer), floor in result.items():
         number = name.removesuffix("_floor")
         if name != number and not number.startswith(OWN_FLOOR):
             rel, least = next((within for start, within in FLOORS.items() if name.startswith(start)), (0.15, 0.02))
-            assert found[number, layer].value == pytest.approx(floor.value, rel=rel, abs=least), (number, layer)
+            assert result[number, layer].value == pytest.approx(floor.value, rel=rel, abs=least), (number, layer)
             checked += 1
     assert checked > 150
-    assert found["variance.total", 1].value == pytest.approx(16, rel=0.05)
-    assert "chance level" in found["outliers.top3_cosine_share", 1].reason and found["outliers.massive", 1].value == 0
-    expected = np.sqrt(2 * np.log(found["outliers.largest", 1].n * 16))
-    assert found["outliers.largest_ratio", 1].value == pytest.approx(expected, rel=0.15)
+    assert result["variance.total", 1].value == pytest.approx(16, rel=0.05)
+    assert "chance level" in result["outliers.top3_cosine_share", 1].reason and result["outliers.massive", 1].value == 0
+    expected = np.sqrt(2 * np.log(result["outliers.largest", 1].n * 16))
+    assert result["outliers.largest_ratio", 1].value == pytest.approx(expected, rel=0.15)

@@ -1,5 +1,7 @@
 """What a declaration refuses, analyses declare and another package adds; test_contract.py has what metrics declare."""
 
+import re
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -52,14 +54,17 @@ def test_a_wrong_file_is_named(tmp_path, name, text, message):
 
 
 METRIC = """
+import numpy as np
+
 from reporter.metrics.base import Source, Statistic, Value, metric
 
-TOKENS = Statistic("tokens", "tokens", "n of the tokens", (Source("Nobody 2026", "Nobody 2026"),))
+SOURCES = (Source("Nobody 2026", "Nobody 2026"),)
+TOKENS = Statistic("tokens", "tokens", "n of the tokens", SOURCES, method="bootstrap", floor=True)
 
 @metric(name="foreign", title="A", summary="Tokens.", statistics=(TOKENS,), needs=("moments",), cost="nothing")
 def foreign(seen, options):
     for place in seen.places:
-        yield Value("tokens", place, float(seen.moments(place).n), seen.tokens)
+        yield Value("tokens", place, float(seen.moments(place).n), seen.tokens, spread=20 + np.arange(1e3), floor=9.0)
 """
 
 
@@ -118,8 +123,26 @@ def test_a_relative_minimum_grows_with_the_number(mean, least):
 def test_a_metric_of_another_package_is_explained_and_computed(call):
     result = call("their_metrics", METRIC, "foreign")
     assert result.exit_code == 0 and "n of the tokens" in result.stdout and "Nobody 2026" in result.stdout
-    found = reporter.measure(np.ones((3, 20, 4), np.float32), ["foreign"])
-    assert found.layer_metrics["value"].tolist() == [20, 20, 20]
+    assert "95 % CI over texts (bootstrap)." in result.stdout
+    numbers = reporter.measure(np.ones((3, 20, 4), np.float32), ["foreign"], texts=np.arange(20)).layer_metrics
+    assert numbers["value"].tolist() == [20, 9] * 3 and set(numbers["statistic"]) == {"tokens", "tokens_floor"}
+    ends = numbers.query("statistic == 'tokens'")[["ci_low", "ci_high"]]
+    assert ((ends > [20, 900]) & (ends < [60, 1020])).all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("scale", "bounds", "value", "without"),
+    [("fisher", (-1, 1), 0.2, [0.1, 0.3]), ("logit", (0, 2), 1.2, [1.1, 1.3]), ("log", (0, None), 3.0, [2.5, 3.5])],
+)
+def test_words_and_ends_of_an_interval_follow_from_one_declaration(scale, bounds, value, without):
+    statistic = Statistic("x", "x", "x", (), method="jackknife", scale=scale, bounds=bounds, interval="And more.")
+    assert re.fullmatch(r"95 % CI over texts \(jackknife, .*\)\. And more\.", statistic.interval)
+    low, high = statistic.ends(value, np.array(without * 4))
+    to_scale = {"fisher": np.arctanh, "logit": lambda x: np.log(x / (2 - x)), "log": np.log}[scale]
+    assert bounds[0] < low < value < high and to_scale(high) - to_scale(value) == pytest.approx(
+        to_scale(value) - to_scale(low)
+    )
+    assert statistic.ends(value, None) == (None, None)
 
 
 def test_a_package_that_breaks_is_named(call):

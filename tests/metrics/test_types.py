@@ -17,22 +17,11 @@ from reporter.metrics.base import catalogue
 from reporter.metrics.variance import TokenType
 
 
-def test_shares_about_the_mean_of_equal_states_and_of_states_on_a_line():
-    line = np.outer(np.arange(6.0), [1.0, 2.0, 2.0])
-    beside = line + np.array([0.0, 40.0, -40.0])  # at a right angle: v1 points to the mean, along which nothing varies
-    found = similarity.likeness(torch.from_numpy(np.stack([line, beside, 0 * line + 1, 0 * line])), torch.full((4,), 6))
-    published, truncated = found.published.numpy(), found.truncated.numpy()
-    assert published[:2] == pytest.approx([1, 1]) and truncated[0] == pytest.approx(1) and truncated[1] < 0.02
-    assert np.isnan(published[2:]).all() and np.isnan(truncated[2:]).all()
-
-
 @pytest.mark.parametrize("d", [1, 3, 100])
 def test_floors(d):
-    sizes, rng, forms = (5, 24, 9, 24), np.random.default_rng(9), ("explained", "published", "truncated")
-    direct = np.array([np.mean([_explained(rng.standard_normal((m, d))) for m in sizes], 0) for _ in range(200)])
-    floors = np.array(
-        [[of[form] for form in forms] for of in (similarity.floors(sizes, d, seed) for seed in range(200))]
-    )
+    sizes, rng = (5, 24, 9, 24), np.random.default_rng(9)
+    direct = np.array([np.mean([_explained(rng.standard_normal((m, d))) for m in sizes]) for _ in range(200)])
+    floors = np.array([similarity.explained_floor(sizes, d, seed) for seed in range(200)])
     error = np.hypot(direct.std(axis=0), floors.std(axis=0)) / np.sqrt(200)
     assert (np.abs(direct.mean(axis=0) - floors.mean(axis=0)) <= 4 * error + 1e-12).all()
     assert floors.std(axis=0) == pytest.approx(direct.std(axis=0), rel=0.5, abs=1e-12)
@@ -42,15 +31,15 @@ def test_the_baseline_is_that_of_random_tokens_of_other_types(see):
     """Against the mean of many draws, from the same occurrences."""
     metric = catalogue()["contextuality"]
     seen = see(FakeModel(sinks=False), made_up_texts(150), names=("moments", *metric.needs))
-    found, sample = named(metric, computed(metric, seen)), seen.observables["type_sample"].select((0, 2), 256, 12, 5)
+    result, sample = named(metric, computed(metric, seen)), seen.observables["type_sample"].select((0, 2), 256, 12, 5)
     rng = np.random.default_rng(0)
     owner = np.repeat(np.arange(len(sample.sizes)), sample.sizes)
     others = [(np.flatnonzero(owner != t), m) for t, m in enumerate(sample.sizes)]
     for layer, place in enumerate(seen.path):
         x = sample.states(place).double().numpy()
-        each = [[_explained(x[rng.choice(of, m, replace=False)])[0] for of, m in others] for _ in range(15)]
+        each = [[_explained(x[rng.choice(of, m, replace=False)]) for of, m in others] for _ in range(15)]
         draws, ends = np.mean(each, axis=1), ("", "_baseline", "_adjusted")
-        raw, baseline, adjusted = (found[f"contextuality.explained_by_first{end} {layer}"].value for end in ends)
+        raw, baseline, adjusted = (result[f"contextuality.explained_by_first{end} {layer}"].value for end in ends)
         assert baseline == pytest.approx(np.mean(draws), abs=4 * np.std(draws))
         assert adjusted == pytest.approx(raw - baseline, rel=1e-9) and adjusted > 0
 
@@ -90,15 +79,15 @@ def test_types_for_the_scatter_are_the_most_frequent_first(see):
 def test_a_sample_is_the_same_at_every_place_and_about_as_large_as_asked(observe, values):
     model, texts = FakeModel(final_width=16), made_up_texts(300)
     observables, counts = observe(model, texts, sample=500, names=("moments", "journey"), sites=("final", "attention"))
-    found = values(model, observables, 300, "words", ["journey"])
-    assert 60 < found["journey.rank_function", 0].n < 240 and counts.tokens > 2000
-    assert {where for _, where in found} == {0, 1, 2, 3, "final 3", "attention 1", "attention 2", "attention 3"}
-    assert len({found["journey.rank_content", where].n for where in (0, 3, "final 3", "attention 2")}) == 1
+    result = values(model, observables, 300, "words", ["journey"])
+    assert 60 < result["journey.rank_function", 0].n < 240 and counts.tokens > 2000
+    assert {where for _, where in result} == {0, 1, 2, 3, "final 3", "attention 1", "attention 2", "attention 3"}
+    assert len({result["journey.rank_content", where].n for where in (0, 3, "final 3", "attention 2")}) == 1
 
 
 def test_stop_words_of_a_real_vocabulary():
     vocabulary = {"[CLS]": 0, "the": 1, "Whereas": 2, "mouse": 3, "##se": 4, "2": 5, "I": 6}
     tokenizer = SimpleNamespace(all_special_tokens=["[CLS]"], added_tokens_decoder={}, get_vocab=vocabulary.copy)
-    found = Vocabulary.of(SimpleNamespace(tokenizer=tokenizer, vocabulary=torch.zeros(8, 4)))
-    assert found.kinds.tolist() == [0, FUNCTION, FUNCTION, CONTENT, 0, 0, FUNCTION, 0]
-    assert found.goes_on.tolist() == [False] * 4 + [True] + [False] * 3
+    result = Vocabulary.of(SimpleNamespace(tokenizer=tokenizer, vocabulary=torch.zeros(8, 4)))
+    assert result.kinds.tolist() == [0, FUNCTION, FUNCTION, CONTENT, 0, 0, FUNCTION, 0]
+    assert result.goes_on.tolist() == [False] * 4 + [True] + [False] * 3

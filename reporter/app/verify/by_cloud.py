@@ -124,9 +124,6 @@ def anisotropy(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[R
         if mask.any():
             yield "mean_cosine", mean_cosine(x[mask])
             sample = x[reading.drawn(mask, options["sample"] * options["batches"])]
-            spectra = [eigenvalues(sample[batch]) for batch in batches(len(sample), options)]
-            shares = [values[0] / values.sum() if len(values) else NONE for values in spectra]
-            yield "top_variance_share_batch", float(np.mean(shares))
             yield from _centred(x[mask], sample)
 
     return over_views(reading, numbers)

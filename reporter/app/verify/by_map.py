@@ -286,13 +286,7 @@ def _distances(x: Floats) -> Floats:
 def _estimates(ratios: list[Floats], discard: float, view: str, place: StatePlace) -> Iterator[Remeasured]:
     if min(len(logs) for logs in ratios) < 10:
         return
-    for name, share in (("twonn", discard), ("twonn_published", 0.8)):
-        slopes = [_slope(logs[:, 0], share) for logs in ratios]
-        yield Remeasured(name, view, place, float(np.mean(slopes)))
-    if np.isfinite([_slope(logs[:, 0], 0.1) for logs in ratios]).all():
-        yield Remeasured(
-            "twonn_ml", view, place, float(np.mean([(len(logs) - 1) / logs[:, 0].sum() for logs in ratios]))
-        )
+    yield Remeasured("twonn", view, place, float(np.mean([_slope(logs[:, 0], discard) for logs in ratios])))
     for column, scale in enumerate(SCALES):
         if all(logs.shape[1] > column and logs[:, column].mean() > 1e-9 for logs in ratios):
             value = float(np.mean([_most_likely(logs[:, column], scale) for logs in ratios]))

@@ -91,7 +91,6 @@ def of_similarity(s: Floats) -> dict[tuple[str, int | None], float]:
         numbers["gradient", layer], numbers["bound", layer] = gains[layer], bounds[layer]
     numbers |= {("rate", None): gains.mean(), ("area", None): bounds.mean(), ("start", None): bounds[0]}
     if depth > 1:
-        numbers["rate_published", None] = (s[-1] - s[0]) / (depth - 1)
         numbers["decay", None] = -float(np.polyfit(np.arange(depth) / depth, bounds, 1)[0])
     return numbers
 
@@ -251,10 +250,9 @@ def contextuality(reading: CorpusReading, options: Mapping[str, Any]) -> Iterato
             if np.isfinite(values).any():
                 yield name, float(np.nanmean(values))
                 yield f"{name}_adjusted", float(np.nanmean(values)) - cosine
-        shares = np.array([_explained(x[rows]) for rows in occurrences[view]]).reshape(-1, 3)
-        for name, of_types in zip(("", "_published", "_truncated"), shares.T, strict=True):
-            if np.isfinite(of_types).any():
-                yield f"explained_by_first{name}", float(np.nanmean(of_types))
+        shares = [_explained(x[rows]) for rows in occurrences[view]]
+        if np.isfinite(shares).any():
+            yield "explained_by_first", float(np.nanmean(shares))
 
     return over_views(reading, numbers)
 
@@ -280,16 +278,9 @@ def _occurrences(reading: CorpusReading, mask: Mask, options: Mapping[str, Any])
     return occurrences
 
 
-def _explained(x: Floats) -> tuple[float, float, float]:
-    _, sizes, axes = np.linalg.svd(x, full_matrices=False)
+def _explained(x: Floats) -> float:
     square = float((x * x).sum())
-    if not square:
-        return NONE, NONE, NONE
-    total = float(x.var(axis=0).sum())
-    if total * len(x) <= 1e-12 * square:
-        return float(sizes[0] ** 2) / square, NONE, NONE
-    about = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)
-    return float(sizes[0] ** 2) / square, float(about[0] ** 2) / (total * len(x)), float((x @ axes[0]).var()) / total
+    return float(np.linalg.svd(x, compute_uv=False)[0] ** 2) / square if square else NONE
 
 
 class Means(NamedTuple):

@@ -41,7 +41,6 @@ LOOSER: dict[str, float] = {
     "entropy": 1e-4,
     "sinks.dominance": 1e-3,  # of a square over what little is left
     # Sampled states, mean vectors of texts and of token types are kept in 16 bits, a coordinate to 2^-11.
-    "anisotropy.top_variance_share_batch": 1e-3,
     "anisotropy.mean_cosine_centred": 1e-3,
     "anisotropy.mean_cosine_standardised": 1e-3,
     "contextuality": 1e-3,

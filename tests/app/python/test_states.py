@@ -55,12 +55,9 @@ def test_it_measures_what_a_run_measures(measured, name):
         validate="1:1",
     )
     assert len(both) == len(run) == len(found.layer_metrics) > 150
-    # 16 bits may round a state the other way that differs in its last float32 digit. The published form of TwoNN keeps
-    # the pairs of all but equal states, whose tiny distance such a digit moves by much.
+    # 16 bits may round a state the other way that differs in its last float32 digit.
     mine, theirs = (both[[f"{number}{end}" for number in NUMBERS]].to_numpy(float) for end in ("", "_run"))
-    frail = both["statistic"] == "twonn_published"
-    np.testing.assert_allclose(mine[~frail], theirs[~frail], rtol=1e-3, atol=2e-5)
-    np.testing.assert_allclose(mine[frail], theirs[frail], rtol=5e-3)
+    np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=2e-5)
     assert (both["by_definition"] == both["by_definition_run"]).all()
     few = both["reason"].str.startswith("no interval with fewer than", na=False)
     assert both.loc[few, ["ci_low", "ci_high"]].isna().all(axis=None) and 0 < few.sum() < len(both) / 3
@@ -213,7 +210,7 @@ def test_its_numbers_are_those_of_the_model_until_its_file_changes(measured, stu
         model = measured[0].layer_metrics.query("model == @name and metric != 'loss'")
         found = results.layer_metrics.query(f"model == 'given-{name}' and metric in ('convergence', 'contextuality')")
         both = found.merge(model, on=KEY, suffixes=("", "_model"), validate="1:1")
-        assert len(both) == len(found) > 60 and set(found["role"]) == {name}
+        assert len(both) == len(found) > 50 and set(found["role"]) == {name}
         mine, theirs = (both[[f"{number}{end}" for number in NUMBERS]].to_numpy(float) for end in ("", "_model"))
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
     of_base = "kind == 'base' and model_a == 'given-decoder' and statistic == 'similarity'"

@@ -93,11 +93,11 @@ def test_copies_count_once_and_relatives_as_one_and_models_that_do_not_differ_ar
 def test_two_models_are_judged_by_their_texts_and_no_interval_leaves_the_range(world):
     for name, height in (("d0", 0.9), ("d1", 0.97), ("e0", 0.1), ("e1", 0.2)):
         role = "decoder" if name[0] == "d" else "encoder"
-        for measure in ("top_variance_share_batch", "mean_cosine"):
+        for measure in ("top_variance_share", "mean_cosine"):
             world.put(name, f"anisotropy.{measure}", [height] * 5, 0.03, role=role)
         world.put(name, "anisotropy.isoscore", [height] * 5, None, role=role)
     found = world.judge(
-        """wide, supported: differ: {metric: anisotropy.top_variance_share_batch, a: decoders, b: encoders, is: above}
+        """wide, supported: differ: {metric: anisotropy.top_variance_share, a: decoders, b: encoders, is: above}
         texts, supported: differ: {metric: anisotropy.mean_cosine, a: decoders, b: encoders, is: above}
         none, inconclusive: differ: {metric: anisotropy.isoscore, a: decoders, b: encoders, is: above}""",
         models="d0, d1, e0, e1",

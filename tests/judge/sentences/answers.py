@@ -155,8 +155,8 @@ CASES = {
     "paths": [
         (("All 1 tokens stay nearest to their own vocabulary vector up to layer 6.", "These are single tokens, not a"),
          {}, "", {"tokens": 0}),
-        ("All 2 tokens", {"tokens": 2}, "At layer 6, 1 token of 2 are nearest to their own vocabulary vector. `bank` is "
-         "farthest from it: 1,200 other entries are nearer, first of all `bank` and `banks`.", {"rank": 1200}),
+        ("All 2 tokens", {"tokens": 2}, "At layer 6, 1 token of 2 are nearest to their own vocabulary vector. `bank` "
+         "is farthest from it: 1,200 other entries are nearer, first of all `bank` and `banks`.", {"rank": 1200}),
         ("The table journey_answers has 3 more.", {"tokens": 15}, "", {"tokens": 12}),
     ],
     "training": [

@@ -14,19 +14,12 @@ from reporter.app.verify.reading import key as hashed
 from reporter.core.imports import changed
 from reporter.core.places import ranges
 from reporter.forward.parts import poisson_weights
+from reporter.metrics._block_sets import Proposal, proposals
 from reporter.metrics._items import drawn_texts
+from reporter.metrics._unit_sums import UnitSums
 from reporter.metrics.analysis import Context, analyses
 from reporter.metrics.base import Value
-from reporter.metrics.skip import (
-    Proposal,
-    RepeatedBlocks,
-    Skip,
-    SkippedBlocks,
-    _of_blocks,
-    _repeats,
-    _UnitSums,
-    proposals,
-)
+from reporter.metrics.skip import RepeatedBlocks, Skip, SkippedBlocks, _of_blocks, _repeats
 from reporter.models.places import Layout
 
 IDS = torch.randint(5, 20, (2, 9), generator=torch.Generator().manual_seed(0))
@@ -81,8 +74,8 @@ def test_a_model_whose_last_block_needs_earlier_ones_runs_them_all(family_model,
         monkeypatch.setitem(vars(model), "resumable", False)
         for number, block in enumerate(model.module.h):
             monkeypatch.setattr(block.attn, "_forward_hooks", {0: lambda *_, number=number: ran.append(number)})
-        found = resume(2, 1)
-    assert ran == list(range(len(model.module.h))) and torch.equal(found, expected)
+        result = resume(2, 1)
+    assert ran == list(range(len(model.module.h))) and torch.equal(result, expected)
 
 
 RNG = np.random.default_rng(0)
@@ -181,8 +174,8 @@ def test_a_rank_correlation_has_an_interval_over_blocks_as_wide_as_their_number_
     for blocks in (4, 12, 30):
         layout = Layout(blocks, 8)
         sums = np.tile(rng.standard_normal(blocks), (20, 1))
-        losses = _UnitSums(np.column_stack([np.zeros(20), sums]), np.ones(20))
-        cosines = _UnitSums(np.tile(rng.standard_normal(blocks), (20, 1)), np.ones(20))
+        losses = UnitSums(np.column_stack([np.zeros(20), sums]), np.ones(20))
+        cosines = UnitSums(np.tile(rng.standard_normal(blocks), (20, 1)), np.ones(20))
         context = Context(None, layout, "mean", {}, 0)
         (value,) = (v for v in _of_blocks(losses, cosines, cosines, context) if v.statistic == "rank_influence")
         ends[blocks] = value.ci_low, value.ci_high
@@ -211,9 +204,9 @@ def test_repetitions_are_tried_on_a_grid_and_all_around_the_best():
 
     def losses_of(edits):
         surface = [abs(i - 13) + abs(j - 17) - 0.5 for i, j, _ in edits]
-        return _UnitSums(np.add.outer(noise, surface) * 10, np.full(30, 10.0))
+        return UnitSums(np.add.outer(noise, surface) * 10, np.full(30, 10.0))
 
-    rows = list(_repeats(_UnitSums(noise * 10, np.full(30, 10.0)), losses_of, 24, 0))
+    rows = list(_repeats(UnitSums(noise * 10, np.full(30, 10.0)), losses_of, 24, 0))
     tried = {(row.first - 1, row.last) for row in rows}
     assert len(tried) == len(rows) < 24 * 25 / 2 / 4
     assert {(12, 18), (13, 17), (12, 17), (11, 16)} <= tried and (0, 24) in tried
@@ -226,10 +219,10 @@ def test_proposals_are_the_runs_that_turn_least_and_the_blocks_that_each_do():
 
     steps = np.array([0.3, 0.05, 0.2, 0.06, 0.21, 0.4])
     at = np.append(0, np.cumsum(steps))
-    found = of(2)
-    assert found[0].blocks == (2, 3) and found[0].by == "angle" and found[0].angle == pytest.approx(0.25)
-    assert found[1] == Proposal((2, 4), "influence", None) and found[2].blocks == (3, 4)
+    result = of(2)
+    assert result[0].blocks == (2, 3) and result[0].by == "angle" and result[0].angle == pytest.approx(0.25)
+    assert result[1] == Proposal((2, 4), "influence", None) and result[2].blocks == (3, 4)
     assert [one.blocks for one in of(1)] == [(2,), (4,), (3,)]
     assert [one.by for one in of(5)] == ["angle"] * 2  # the five that turn least are a run
-    assert of(2, 0.1, 3.0, 4.0, 0.2, 5.0, 6.0) == [*found, Proposal((1, 4), "loss", None)]
-    assert of(2, 3.0, 0.1, 4.0, 0.2, 5.0, 6.0) == found  # influence proposes it, too
+    assert of(2, 0.1, 3.0, 4.0, 0.2, 5.0, 6.0) == [*result, Proposal((1, 4), "loss", None)]
+    assert of(2, 3.0, 0.1, 4.0, 0.2, 5.0, 6.0) == result  # influence proposes it, too

@@ -51,16 +51,16 @@ PAIRS = {"bert": {"token–position", "token–type", "position–type"}, "gpt2"
 @pytest.mark.parametrize("name", [*PAIRS, "llama", "opt, projected"])
 def test_every_family(name, family_model):
     model, measured = family_model(name), PAIRS.get(name, set())
-    found = Rows(static_vectors(model))
-    parts = {row.part for row in found.of(HistogramBin)}
+    result = Rows(static_vectors(model))
+    parts = {row.part for row in result.of(HistogramBin)}
     assert {part for part in parts if len(set(part.split("–"))) == 2} == measured
-    assert ("outliers" in found.facts) == ("token–position" in measured)
+    assert ("outliers" in result.facts) == ("token–position" in measured)
     norms = model.module.get_input_embeddings().weight.double().norm(dim=1).tolist()
-    np.testing.assert_allclose([row.norm for row in found.of(VocabularyToken)], norms, rtol=1e-12)
-    curves = {row.part: row.share for row in found.of(Explained)}  # the last share of each
+    np.testing.assert_allclose([row.norm for row in result.of(VocabularyToken)], norms, rtol=1e-12)
+    curves = {row.part: row.share for row in result.of(Explained)}  # the last share of each
     assert curves["token"] == pytest.approx(1)
     projected = {"token–position pairs": "these vectors have different dimensions"}
-    assert found.missing == (projected if name == "opt, projected" else {})
+    assert result.missing == (projected if name == "opt, projected" else {})
     assert name != "opt, projected" or curves.keys() == {"token", "position"}
 
 
@@ -68,37 +68,37 @@ def test_zero_and_equal_vectors_are_told_apart():
     x = vectors(60, 8)
     x[[5, 6]] = 0
     x[[20, 21, 22]] = x[10]
-    found = Rows(made_up(x))
-    assert found.facts["zero vectors"].value == 2
-    assert found.extremes() and not found.extremes() & {5, 6, 20, 21, 22}
-    cosines = found.of(HistogramBin, measure="cosine", part="token–token")
+    result = Rows(made_up(x))
+    assert result.facts["zero vectors"].value == 2
+    assert result.extremes() and not result.extremes() & {5, 6, 20, 21, 22}
+    cosines = result.of(HistogramBin, measure="cosine", part="token–token")
     assert sum(row.count for row in cosines) == 58 * 57 // 2  # equal vectors are pairs, zero vectors are none
     assert cosines[-1].high >= 1 - 1e-6
-    assert [row.token_id for row in found.of(VocabularyToken, mean_cosine=None)] == [5, 6]
-    assert [row.token_id for row in found.of(VocabularyToken, repeated=True)] == [5, 6, 10, 20, 21, 22]
-    most = found.of(VocabularyExtreme, what="token–token", among="all", measure="cosine", end_of_scale="most")
+    assert [row.token_id for row in result.of(VocabularyToken, mean_cosine=None)] == [5, 6]
+    assert [row.token_id for row in result.of(VocabularyToken, repeated=True)] == [5, 6, 10, 20, 21, 22]
+    most = result.of(VocabularyExtreme, what="token–token", among="all", measure="cosine", end_of_scale="most")
     assert most[0].value < 0.999
 
 
 def test_extremes_among_text_leave_out_what_is_none():
     x = vectors(80, 8)
     x[2], x[79] = x[1] + 1e-4, x[1] + 2e-4  # bytes, unused and nameless: alike, as they were never trained
-    found = Rows(made_up(x))
+    result = Rows(made_up(x))
     nearest = {"what": "token–token", "measure": "distance", "end_of_scale": "most", "rank": 1}
-    assert found.extremes(among="all", **nearest) <= {1, 2, 79}
-    assert found.extremes(among="text") and not found.extremes(among="text") & {0, 1, 2, 79}
-    (first,) = found.of(VocabularyExtreme, among="text", **nearest)
+    assert result.extremes(among="all", **nearest) <= {1, 2, 79}
+    assert result.extremes(among="text") and not result.extremes(among="text") & {0, 1, 2, 79}
+    (first,) = result.of(VocabularyExtreme, among="text", **nearest)
     assert first.value == pytest.approx(pdist(x[3:79]).min(), rel=1e-6)
 
 
 def test_the_same_seed_gives_the_same_points_on_the_principal_components_and_in_maps():
     x = made_up(vectors(200, 8), vectors(40, 8, seed=1))
-    found, again, other = (Rows(x, seed, points=30, maps=("tsne",)) for seed in (0, 0, 1))
-    assert found.rows == again.rows and found.of(Point) != other.of(Point)
-    points = {name: found.of(Point, projection=name) for name in ("pca of token", "tsne")}
-    assert {p.projection for p in found.of(Point)} == {*points, "pca", "pca of position"}
+    result, again, other = (Rows(x, seed, points=30, maps=("tsne",)) for seed in (0, 0, 1))
+    assert result.rows == again.rows and result.of(Point) != other.of(Point)
+    points = {name: result.of(Point, projection=name) for name in ("pca of token", "tsne")}
+    assert {p.projection for p in result.of(Point)} == {*points, "pca", "pca of position"}
     assert (len(points["tsne"]), len({p.point for p in points["pca of token"]})) == (30 + 40, 30)
-    tokens = {row.token_id: (row.pc1, row.pc2, row.pc3) for row in found.of(VocabularyToken)}
+    tokens = {row.token_id: (row.pc1, row.pc2, row.pc3) for row in result.of(VocabularyToken)}
     pca = points["pca of token"]
     np.testing.assert_allclose([(p.x, p.y, p.z) for p in pca], [tokens[p.point] for p in pca], rtol=1e-6)
 
@@ -113,10 +113,10 @@ def test_degenerate_tables_and_too_few_vectors_for_a_map():
     assert {row.measure for row in few.of(HistogramBin)} == {"norm", "cosine", "distance", "dot"}
     for x in (np.ones((5, 4)), vectors(4, 1)):
         assert len(Rows(made_up(x)).of(VocabularyToken)) == len(x)
-    found = Rows(made_up(np.zeros((5, 4))))
-    assert found.facts["zero vectors"].value == 5
-    assert found.of(HistogramBin) == []
-    assert found.missing == {"components of token": "these vectors do not vary"}
+    result = Rows(made_up(np.zeros((5, 4))))
+    assert result.facts["zero vectors"].value == 5
+    assert result.of(HistogramBin) == []
+    assert result.missing == {"components of token": "these vectors do not vary"}
 
 
 def test_maps_keep_clusters_together():

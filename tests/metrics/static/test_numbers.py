@@ -11,22 +11,25 @@ from scipy.spatial.distance import cdist
 
 from reporter.geometry.pairs import TableRows, tiles
 from reporter.metrics import _static_numbers as numbers
+from reporter.metrics import _static_positions as of_positions
 from reporter.metrics import vocabulary
 from reporter.metrics._items import HistogramBin
-from reporter.metrics._static_numbers import PairExtremes, norms, pairs_of, period, positions
+from reporter.metrics._static_numbers import norms
+from reporter.metrics._static_pairs import OutlierPairs, PairExtremes, norms_of_kind, pairs_of, ranked
+from reporter.metrics._static_positions import period, positions
 
 NAMES = [f"t{i}" for i in range(200)]
 
 
 def by_measure(rows):
     """Return what the rows of distributions say, by measure: {mean, standard deviation}, and the bins."""
-    found = defaultdict(lambda: ({}, []))
+    result = defaultdict(lambda: ({}, []))
     for row in rows:
         if isinstance(row, HistogramBin):
-            found[row.measure][1].append(row)
+            result[row.measure][1].append(row)
         else:
-            found[row.fact.partition(" of ")[0]][0][row.fact.rpartition(": ")[2]] = row
-    return found
+            result[row.fact.partition(" of ")[0]][0][row.fact.rpartition(": ")[2]] = row
+    return result
 
 
 def vectors(n, d, seed=0, shift=0.5):
@@ -43,12 +46,12 @@ def rows_of(x):
 def full(x, y=None):
     """All pairs in float64, by whole matrices."""
     a, b = (np.asarray(side, dtype=float) for side in (x, x if y is None else y))
-    found = {"dot": a @ b.T, "cosine": 1 - cdist(a, b, "cosine"), "distance": cdist(a, b)}
-    return {name: of[np.triu_indices(len(x), 1)] if y is None else of.ravel() for name, of in found.items()}
+    result = {"dot": a @ b.T, "cosine": 1 - cdist(a, b, "cosine"), "distance": cdist(a, b)}
+    return {name: of[np.triu_indices(len(x), 1)] if y is None else of.ravel() for name, of in result.items()}
 
 
-def assert_agrees(found, values, part):
-    facts, bins = found
+def assert_agrees(result, values, part):
+    facts, bins = result
     assert facts["mean"].said == f"n = {len(values):,}" and {b.part for b in bins} == {part}
     np.testing.assert_allclose(facts["mean"].value, values.mean(), atol=1e-6 * np.abs(values).max())
     np.testing.assert_allclose(facts["standard deviation"].value, values.std(), rtol=1e-4)
@@ -66,15 +69,15 @@ def small_tiles(monkeypatch):
 def test_distributions_are_those_of_all_pairs_and_of_all_norms_but_zero(dtype):
     x, y = (torch.from_numpy(table).to(dtype) for table in (vectors(150, 24), vectors(33, 24, seed=1, shift=-1)))
     for part, sides in (("token–token", [x]), ("token–position", [x, y])):
-        found, expected = by_measure(pairs_of(part, *map(rows_of, sides))), full(*(side.float() for side in sides))
-        assert list(found) == ["cosine", "distance", "dot"]
-        for measure, distribution in found.items():
+        result, expected = by_measure(pairs_of(part, *map(rows_of, sides))), full(*(side.float() for side in sides))
+        assert list(result) == ["cosine", "distance", "dot"]
+        for measure, distribution in result.items():
             assert_agrees(distribution, expected[measure], part)
     lengths = x.double().norm(dim=1).numpy()
     x[7] = 0
-    found = by_measure(numbers.norms_of_kind("token", norms(x)))
-    assert found.keys() == {"norm"}
-    assert_agrees(found["norm"], np.delete(lengths, 7), "token")
+    result = by_measure(norms_of_kind("token", norms(x)))
+    assert result.keys() == {"norm"}
+    assert_agrees(result["norm"], np.delete(lengths, 7), "token")
 
 
 def test_too_few_rows():
@@ -96,11 +99,11 @@ def found_pairs(x, k, candidates=None):
 def test_extreme_pairs_are_those_of_the_full_matrix():
     x = vectors(160, 8, shift=3.0)
     i, j = np.triu_indices(160, 1)
-    found = found_pairs(x, 6)
+    result = found_pairs(x, 6)
     for measure, values in full(x).items():
         order = np.argsort(values if measure == "distance" else -values)
         for end, places in (("most", order[:6]), ("least", order[::-1][:6])):
-            pairs = [p for p in found if (p.measure, p.end_of_scale) == (measure, end)]
+            pairs = [p for p in result if (p.measure, p.end_of_scale) == (measure, end)]
             assert [(p.token_id, p.other_id) for p in pairs] == list(zip(i[places], j[places], strict=True))
             np.testing.assert_allclose([p.value for p in pairs], values[places], rtol=1e-12)
             assert [(p.rank, p.certain) for p in pairs] == [(rank, True) for rank in range(1, 7)]
@@ -132,11 +135,11 @@ def test_outliers_of_tokens_and_positions():
     tokens, positions = rows_of(x), rows_of(y)
 
     def beyond(threshold):
-        consumer = numbers.OutlierPairs(threshold, 200, 40, 15)
+        consumer = OutlierPairs(threshold, 200, 40, 15)
         for tile in tiles(tokens, positions):
             consumer.take(tile)
-        found = by_kind(consumer.rows(tokens, positions, NAMES))
-        return {row.fact: row for row in found[vocabulary.VocabularyFact]}, found[vocabulary.VocabularyExtreme]
+        result = by_kind(consumer.rows(tokens, positions, NAMES))
+        return {row.fact: row for row in result[vocabulary.VocabularyFact]}, result[vocabulary.VocabularyExtreme]
 
     facts, listed = beyond(0.6)
     cosines = full(x, y)["cosine"]
@@ -159,11 +162,11 @@ def test_distance_and_cosine_to_the_mean():
     assert np.isnan(cosines[17])
     np.testing.assert_allclose(distances, np.linalg.norm(x.astype(float) - middle, axis=1), rtol=1e-12)
     measures = {"mean_distance": distances, "mean_cosine": cosines, "norm": norms(table)}
-    found = list(numbers.ranked(measures, np.flatnonzero(keep), 4, "all", [None] * len(x)))
+    result = list(ranked(measures, np.flatnonzero(keep), 4, "all", [None] * len(x)))
     for measure, end, order in (("mean_distance", "largest", -distances), ("mean_cosine", "smallest", cosines)):
-        ids = [t.token_id for t in found if (t.measure, t.end_of_scale) == (measure, end)]
+        ids = [t.token_id for t in result if (t.measure, t.end_of_scale) == (measure, end)]
         assert ids == np.argsort(order)[:4].tolist()  # NaN comes last
-    assert 17 not in {t.token_id for t in found} and len(found) == 24
+    assert 17 not in {t.token_id for t in result} and len(result) == 24
 
 
 def helix(count, d, turn, noise):
@@ -204,45 +207,45 @@ def test_a_first_position_that_lies_apart_hides_no_period_and_short_and_straight
 @pytest.mark.parametrize("name", NOISE)
 def test_noise_has_no_period(name):
     generator = np.random.default_rng(1)
-    found = [period(path(NOISE[name](generator, 192, 32)), 0) for _ in range(40)]
-    assert sum("period" in facts for facts, _ in found) <= 2
-    assert all(("period" in facts) != bool(reason) for facts, reason in found)
+    result = [period(path(NOISE[name](generator, 192, 32)), 0) for _ in range(40)]
+    assert sum("period" in facts for facts, _ in result) <= 2
+    assert all(("period" in facts) != bool(reason) for facts, reason in result)
 
 
 @pytest.mark.parametrize("together", [7, 1000])
 def test_cosines_by_offset(together, monkeypatch):
-    monkeypatch.setattr(numbers, "_TOGETHER", together)
+    monkeypatch.setattr(of_positions, "_TOGETHER", together)
     x = np.random.default_rng(0).normal(size=(40, 6))
     x[7] = np.nan
     unit = x / np.linalg.norm(x, axis=1)[:, None]
-    found = numbers.by_offset(unit)
-    assert [o.distance for o in found] == list(range(1, 40))
-    for o in found:
+    result = of_positions.by_offset(unit)
+    assert [o.distance for o in result] == list(range(1, 40))
+    for o in result:
         true = (unit @ unit.T).diagonal(o.distance)
         expected = np.isfinite(true).sum(), np.nanmean(true), np.nanstd(true)
         assert (o.n, o.cosine, o.sd) == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_picture_shows_the_first_positions_without_gaps():
-    shown = list(numbers.heat(np.eye(300)))
+    shown = list(of_positions.heat(np.eye(300)))
     assert [(cell.position_a, cell.position_b) for cell in shown] == [(a, b) for a in range(96) for b in range(96)]
     assert [cell.cosine for cell in shown[:97]] == [1.0] + [0.0] * 96
-    assert len(list(numbers.heat(np.eye(5)))) == 25
+    assert len(list(of_positions.heat(np.eye(5)))) == 25
 
 
 def test_a_report_of_positions():
     table = torch.from_numpy(helix(128, 24, 16, 0.02).astype(np.float32))
-    found, x = by_kind(positions(table, 0)), table.double().numpy()
+    result, x = by_kind(positions(table, 0)), table.double().numpy()
     expected = {"norm": x, "step_length": np.diff(x, axis=0), "mean_distance": x - x.mean(0)}
     for name, vector in expected.items():
-        read = np.array([getattr(row, name) for row in found[vocabulary.PositionVector]], dtype=float)
+        read = np.array([getattr(row, name) for row in result[vocabulary.PositionVector]], dtype=float)
         assert np.isnan(read[: 128 - len(vector)]).all()  # no step leads to the first
         np.testing.assert_allclose(read[128 - len(vector) :], np.linalg.norm(vector, axis=1))
-    components = np.array([[row.pc1, row.pc2, row.pc3] for row in found[vocabulary.PositionVector]], dtype=float)
+    components = np.array([[row.pc1, row.pc2, row.pc3] for row in result[vocabulary.PositionVector]], dtype=float)
     np.testing.assert_allclose(np.abs(components), np.abs(path(x)), atol=1e-5)
-    assert {row.fact: row.value for row in found[vocabulary.VocabularyFact]}["period"] == pytest.approx(16, rel=0.02)
+    assert {row.fact: row.value for row in result[vocabulary.VocabularyFact]}["period"] == pytest.approx(16, rel=0.02)
     # A helix has a cosine that depends on the offset, with the helix's period.
-    assert max(found[vocabulary.PositionOffset][8:24], key=lambda row: row.cosine).distance in (15, 16, 17)
+    assert max(result[vocabulary.PositionOffset][8:24], key=lambda row: row.cosine).distance in (15, 16, 17)
 
 
 def test_equal_and_zero_positions():
