@@ -375,6 +375,27 @@ def unfinished_folder(parent: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def sealed_folder(folder: Path) -> Iterator[Path]:
+    """Give a new folder for files of the cache; without an error it then gets their checksums and takes its place.
+
+    A folder that another process finished first is kept, and any other is replaced.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    with unfinished_folder(folder.parent) as part:
+        yield part
+        write_checksums(part)
+        if not (folder / SEAL).exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of an older version
+        try:
+            part.replace(folder)
+        except OSError:
+            if not (folder / SEAL).exists():
+                raise
+
+
 def is_unfinished(path: Path) -> bool:
     """Return whether a path is a folder of :func:`unfinished_folder`, or its lock."""
     return bool(_UNFINISHED.fullmatch(path.name)) and not path.is_symlink()

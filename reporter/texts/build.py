@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError, failing_as, suggest
-from reporter.core.files import LONGEST_TEXT, unfinished_folder, write_checksums, write_note
+from reporter.core.files import LONGEST_TEXT, sealed_folder, write_note
 from reporter.study.corpora import ALIKE, CorpusPart
 from reporter.study.part import Complaint
 from reporter.study.problems import Location
@@ -48,14 +47,13 @@ def _update(digest: hashlib._Hash, data: bytes | None) -> None:
 class TextsWriter:
     """Writes texts into ``folder``; use it in a ``with`` block and call ``finish`` at its end.
 
-    Leaving the block without ``finish`` (an exception, Ctrl-C) removes what was written.
+    An exception in the block, or Ctrl-C, removes what was written.
     """
 
     def __init__(self, folder: Path, labelled: bool, clustered: bool = False) -> None:
-        self._folder = folder
         self._exit = ExitStack()
-        self._temporary = self._exit.enter_context(unfinished_folder(folder.parent))
-        self._blob = self._exit.enter_context((self._temporary / BLOB).open("wb"))
+        self._folder = self._exit.enter_context(sealed_folder(folder))
+        self._blob = self._exit.enter_context((self._folder / BLOB).open("wb"))
         self._offsets, self._labels = array("q", [0]), array("i") if labelled else None
         self._codes: dict[str, int] = {}
         self._clusters, self._firsts = array("q") if clustered else None, dict[str, int]()
@@ -65,8 +63,8 @@ class TextsWriter:
     def __enter__(self) -> TextsWriter:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._exit.close()
+    def __exit__(self, *error: Any) -> None:
+        self._exit.__exit__(*error)
 
     def add(self, text: str, words: int, label: str | None = None, cluster: str | None = None) -> None:
         """Append one text.
@@ -95,18 +93,17 @@ class TextsWriter:
                 )
 
     def finish(self, dropped: int, thinned: int = 0, available: int | None = None) -> None:
-        """Complete the files and name the folder; one that another process finished first is kept."""
-        self._blob.close()
-        np.save(self._temporary / OFFSETS, np.asarray(self._offsets, dtype="<i8"))
+        """Complete the files."""
+        np.save(self._folder / OFFSETS, np.asarray(self._offsets, dtype="<i8"))
         whole = self._text_digest
         if self._labels is not None:
-            np.save(self._temporary / LABELS, np.asarray(self._labels, dtype="<i4"))
+            np.save(self._folder / LABELS, np.asarray(self._labels, dtype="<i4"))
             whole = hashlib.sha256()
             for digest in (self._text_digest, self._label_digest):
                 _update(whole, digest.digest())
         if self._clusters is not None:
             clusters = np.asarray(self._clusters, dtype="<i8")
-            np.save(self._temporary / CLUSTERS, clusters)
+            np.save(self._folder / CLUSTERS, clusters)
             whole.update(b"clusters" + clusters.tobytes())
         meta = {
             "hash": whole.hexdigest(),
@@ -120,13 +117,7 @@ class TextsWriter:
             "available": available,
             "labels": None if self._labels is None else list(self._codes),
         }
-        write_note(self._temporary / META, meta)
-        write_checksums(self._temporary)
-        try:
-            self._temporary.replace(self._folder)
-        except OSError:
-            if not (self._folder / META).exists():
-                raise
+        write_note(self._folder / META, meta)
 
 
 # Samples texts of a corpus to the size of another one, since some statistics depend on the size of a corpus.
@@ -165,7 +156,6 @@ def _opened(place: Path, name: str, source: str, location: str, write: Callable[
     """Return the texts in a folder, which are written first where there are none."""
     texts = open_texts(place, name, source, location)
     if texts is None:
-        shutil.rmtree(place, ignore_errors=True)  # only a damaged one can be there: renaming is atomic
         write()
         texts = open_texts(place, name, source, location)
     if texts is None:

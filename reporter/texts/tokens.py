@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 
 from reporter.core.children import MEMORY, SECONDS, Limit, in_child, in_children
 from reporter.core.errors import ReporterError, failing_as
-from reporter.core.files import found_intact, unfinished_folder, write_checksums
+from reporter.core.files import found_intact, sealed_folder
 from reporter.study.corpora import CorpusPart
 from reporter.texts.chat import Chat
 from reporter.texts.chat import tokenised as conversation
@@ -303,18 +302,12 @@ def tokenise_corpus(
         return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, firsts, ids, marks, texts.clusters)
     corpus = _opened(texts, folder)
     if corpus is None:
-        with unfinished_folder(folder.parent) as place:
-            part = place / "tokens"
-            part.mkdir()
+        with sealed_folder(folder) as part:
             with (part / "ids.bin").open("wb") as of_ids, (part / "marks.bin").open("wb") as of_marks:
                 starts, cut, firsts = _write(inputs, len(texts), of_ids, of_marks)
             for file, array in (("starts", starts), ("cut", cut), ("originals", firsts)):
                 np.save(part / f"{file}.npy", array)
-            write_checksums(part)
-            corpus = _opened(texts, part)
-            if _opened(texts, folder) is None:  # nor did another process write it meanwhile
-                shutil.rmtree(folder, ignore_errors=True)
-                part.rename(folder)
+        corpus = _opened(texts, folder)
     assert corpus is not None  # it was written just now
     return corpus
 

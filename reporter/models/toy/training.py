@@ -8,7 +8,6 @@ models train in seconds, and the same seed gives the same weights.
 import json
 import platform
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from threading import Lock
 from typing import Any
 
 from reporter.core.errors import ReporterError, failing_as
-from reporter.core.files import found_intact, held, is_damaged, read_note, set_aside, write_checksums, write_note
+from reporter.core.files import found_intact, held, is_damaged, read_note, sealed_folder, set_aside, write_note
 from reporter.core.progress import Progress
 from reporter.core.threads import raise_if_cancelled, single, spread
 from reporter.models.checkpoint import FINAL, UNLEARNED, Checkpoint, quiet
@@ -67,13 +66,8 @@ def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
         # A lock of its own: it is made when a run is planned, while another run may be training the model.
         with held(checkpoint.path / "tokenizer.lock", f"tokenizer of {checkpoint.model}"):
             if not found_intact(folder, "the tokenizer is made again"):
-                part = checkpoint.path / "tokenizer.part"
-                shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
-                part.mkdir()
-                write_tokenizer(checkpoint.recipe, checkpoint.training_texts, part)
-                write_checksums(part)
-                shutil.rmtree(folder, ignore_errors=True)  # of an older version
-                part.replace(folder)
+                with sealed_folder(folder) as part:
+                    write_tokenizer(checkpoint.recipe, checkpoint.training_texts, part)
     return folder
 
 
@@ -339,7 +333,6 @@ def _train(checkpoints: Sequence[Checkpoint], progress: Progress, advance: Calla
     steps = _steps(checkpoints)
     if before is not None and steps <= before["losses"].keys():
         return before
-    _remove_unfinished(first.path)
     tokenizer = ensure_tokenizer(first)
     import torch
     from tokenizers import Tokenizer
@@ -391,19 +384,11 @@ def _steps(checkpoints: Sequence[Checkpoint]) -> set[int]:
 def _save(model: Any, tokenizer: Path, folder: Path) -> None:
     if is_saved(folder):
         return  # from an earlier training of the same recipe, which may be measured at this moment
-    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
-    with failing_as(f"cannot write to {folder}"):  # safetensors has an error of its own for a full disk
-        model.save_pretrained(temporary)
-    for file in tokenizer_files(tokenizer):
-        shutil.copyfile(file, temporary / file.name)
-    write_checksums(temporary)
-    shutil.rmtree(folder, ignore_errors=True)
-    temporary.replace(folder)
-
-
-def _remove_unfinished(folder: Path) -> None:
-    for leftover in folder.glob("unfinished-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+    with sealed_folder(folder) as part:
+        with failing_as(f"cannot write to {folder}"):  # safetensors has an error of its own for a full disk
+            model.save_pretrained(part)
+        for file in tokenizer_files(tokenizer):
+            shutil.copyfile(file, part / file.name)
 
 
 def _curve(losses: Sequence[float]) -> tuple[tuple[int, float], ...]:
