@@ -373,9 +373,7 @@ def _matrix(x: Any, what: str) -> torch.Tensor:
 
 
 def _tensor(x: Any, what: str) -> torch.Tensor:
-    if problem := obstacle(x):
-        raise UsageError(f"{what} {problem}")
-    if isinstance(x, torch.Tensor):
+    if isinstance(x, torch.Tensor) and not obstacle(x):
         dense = x if x.layout == torch.strided else x.to_dense()
         return dense.float() if x.is_floating_point() and x.itemsize < 2 else dense  # torch computes little in 8 bits
     array = _array(x, what)

@@ -503,22 +503,25 @@ class Header:
 
 def read_headers(files: Sequence[Path]) -> Header:
     """Read the headers of weights; an index among the files is passed over."""
+    numbers, tensors, largest = {True: 0, False: 0}, 0, 0
+    for _, tensor in headers(files):
+        shape = tensor.get_shape()
+        tensors, largest = tensors + 1, max(largest, 0, *shape)
+        numbers[tensor.get_dtype()[:1] in "IU"] += math.prod(shape)
+    return Header(tensors, numbers[True], numbers[False], largest)
+
+
+def headers(files: Iterable[Path]) -> Iterator[tuple[str, Any]]:
+    """Yield by name what safetensors files say of each tensor, its shape and type, without reading it."""
     from safetensors import safe_open
 
-    numbers, tensors, largest = {True: 0, False: 0}, 0, 0
     for file in files:
-        if file.suffix != ".safetensors":
-            continue
-        try:
-            with safe_open(str(file), framework="pt") as content:  # compares its header with its size
-                for name in content.keys():  # noqa: SIM118 (no mapping)
-                    tensor = content.get_slice(name)
-                    shape = tensor.get_shape()
-                    tensors, largest = tensors + 1, max(largest, *shape, 0) if shape else largest
-                    numbers[tensor.get_dtype()[:1] in "IU"] += math.prod(shape)
-        except failures() as error:
-            raise ReporterError(f"{file} is damaged: {error}; save or download it again") from error
-    return Header(tensors, numbers[True], numbers[False], largest)
+        if file.suffix == ".safetensors":
+            try:
+                with safe_open(str(file), framework="pt") as content:  # compares its header with its size
+                    yield from ((name, content.get_slice(name)) for name in content.keys())  # noqa: SIM118 (no mapping)
+            except failures() as error:
+                raise ReporterError(f"{file} is damaged: {error}; save or download it again") from error
 
 
 def refuse_claims(config: Any, header: Header, folder: Path) -> None:

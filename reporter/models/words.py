@@ -166,16 +166,11 @@ def _added(tokenizer: Any) -> Mapping[int, Any]:
 
 
 def _bytes_of(text: str, alphabet: Literal["gpt2", "latin", "text"]) -> bytes | None:
-    """Return the bytes that a text in an alphabet stands for; None for one that stands for itself."""
+    """Return the bytes that a text in an alphabet stands for; None for one that stands for itself, as added tokens."""
     if alphabet == "latin" and len(text) == 1 and 0x80 <= ord(text) < 0x100:
         return text.encode("latin-1")
-    return from_bytes(text) if alphabet == "gpt2" else None
-
-
-def from_bytes(text: str) -> bytes | None:
-    """Return the bytes that a text in the byte-level alphabet stands for; None for an added token, which is text."""
-    table = byte_alphabet()
-    return bytes(table[character] for character in text) if all(c in table for c in text) else None
+    table = byte_alphabet() if alphabet == "gpt2" else {}
+    return bytes(map(table.__getitem__, text)) if table and all(c in table for c in text) else None
 
 
 @cache
