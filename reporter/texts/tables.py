@@ -71,9 +71,7 @@ def read_table(
     for where, row in _rows(path, kind, check, column, named, table):
         value = row.get(str(column))
         text = written(value, where) if chat else _text(value, str(column), where)
-        yield Record(
-            text, **{key: mark_of(row.get(name), f"{where}: the {key} '{name}'") for key, name in named.items()}
-        )
+        yield Record(text, **marks_of(row, named, where))
 
 
 def read_marks(
@@ -183,6 +181,11 @@ def _text(value: Any, column: str, where: str) -> str | None:
     raise ReporterError(
         f"{where}: the value of '{column}' must be text, got {_shown(value)}; name another `column`, or quote it"
     )
+
+
+def marks_of(row: Mapping[str, Any], named: Mapping[str, str], where: str) -> dict[str, str | None]:
+    """Return the label and the cluster of a row, by key; ``named`` has the column of each."""
+    return {key: mark_of(row.get(name), f"{where}: the {key} '{name}'") for key, name in named.items()}
 
 
 def mark_of(value: Any, what: str) -> str | None:

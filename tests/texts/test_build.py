@@ -13,7 +13,6 @@ from reporter.core.files import unfinished_folder
 from reporter.study.corpora import with_shares
 from reporter.texts import build as build_module
 from reporter.texts.sources import generated
-from reporter.texts.sources import stored as inline
 from reporter.texts.sources.generated import GeneratedCorpus
 from reporter.texts.sources.stored import FileCorpus, InlineCorpus
 from reporter.texts.texts import Record
@@ -70,23 +69,25 @@ def test_a_damaged_folder_is_built_again(build, file):
 
 
 def test_an_exception_half_way_leaves_nothing_and_the_first_to_finish_is_kept(build, tmp_path, monkeypatch):
-    def broken(texts):
+    records = build_module._records
+
+    def broken(origin):
         yield Record("one")
         raise KeyboardInterrupt
 
-    def slow(texts):
-        yield from map(Record, texts)
+    def slow(origin):
+        yield from records(origin)
         with monkeypatch.context() as patch:
-            patch.setattr(inline, "read_inline", lambda texts: map(Record, texts))
+            patch.setattr(build_module, "_records", records)
             build(TWO)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(inline, "read_inline", broken)
+        patch.setattr(build_module, "_records", broken)
         build(TWO)
     assert folders(tmp_path) == []
     with unfinished_folder(tmp_path / "both") as one, unfinished_folder(tmp_path / "both") as other:
         assert one.is_dir() and other.is_dir()
-    monkeypatch.setattr(inline, "read_inline", slow)
+    monkeypatch.setattr(build_module, "_records", slow)
     assert list(build(TWO)) == ["one two", "three"]
 
 
