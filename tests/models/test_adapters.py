@@ -5,14 +5,12 @@ import warnings
 
 import pytest
 import torch
-from models.folders import configure, refused
+from models.folders import IDS, MASK, configure, refused
 from oracles.families import build_family, build_language_model
 from safetensors.torch import load_file, save_file
 
 from reporter.models.head import load_head
 
-IDS = torch.tensor([[7, 8, 9, 10, 11, 12, 7, 9]])
-MASK = torch.ones_like(IDS)
 LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"]}
 
 
@@ -51,10 +49,7 @@ KINDS = {
     "embedding": {"target_modules": ["embed_tokens", "down_proj"]},
     "saved modules": {"modules_to_save": ["norm"]},
     "one layer": {"layers_to_transform": [1], "layers_pattern": "layers"},
-    "patterns": {
-        "rank_pattern": {"layers.0.self_attn.q_proj": 2},
-        "alpha_pattern": {"layers.1.self_attn.q_proj": 64},
-    },
+    "patterns": {"rank_pattern": {"layers.0.self_attn.q_proj": 2}, "alpha_pattern": {"layers.1.self_attn.q_proj": 64}},
     "rows": {"trainable_token_indices": [7, 9]},
     "repeated layers": {"layer_replication": [[0, 2], [1, 3]]},
     "VeRA": {"kind": "Vera", "r": 4, "target_modules": ["q_proj", "v_proj"]},

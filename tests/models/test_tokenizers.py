@@ -229,11 +229,7 @@ DEEP = '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"
 @pytest.mark.parametrize(
     ("file", "changes", "message"),
     [
-        (
-            "tokenizer.json",
-            {"post_processor": NO_SUCH_TOKEN},
-            "fails on a short text: PanicException",
-        ),
+        ("tokenizer.json", {"post_processor": NO_SUCH_TOKEN}, "fails on a short text: PanicException"),
         ("tokenizer.json", {"normalizer": growing("a")}, "needs more than 1.0 GiB of memory; check `normalizer`"),
         ("tokenizer.json", {"normalizer": growing("z"), "added_tokens": [ADDED]}, "needs more than 1.0 GiB of memory"),
         ("tokenizer.json", DEEP, "cannot read the tokenizer"),
