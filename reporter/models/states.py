@@ -417,10 +417,8 @@ def _token_ids(tokens: Any, n: int) -> tuple[NDArray[np.int64] | None, tuple[str
     if not isinstance(tokens, torch.Tensor) and _array(tokens, "tokens").dtype.kind in "OU":
         written = np.asarray(tokens, dtype=object)
         if all(isinstance(token, str) for token in written.flat):
-            names = sorted(set(written.flat))
-            number = {name: i for i, name in enumerate(names)}
-            ids = np.array([number[token] for token in written.flat], dtype=np.int64).reshape(written.shape)
-            return _row(ids, "tokens", n), tuple(map(str, names))
+            names, ids = np.unique(written, return_inverse=True)
+            return _row(ids.reshape(written.shape), "tokens", n).astype(np.int64), tuple(map(str, names))
     ids = _row(tokens, "tokens", n).astype(np.int64)
     if ids.min() < 0:
         raise UsageError("token ids must not be negative")

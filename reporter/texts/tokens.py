@@ -440,7 +440,7 @@ def _in_windows(text: TokenisedText, windows: Windows, texts: int) -> Iterator[T
             number += 1
 
 
-def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first: int = 0) -> list[TokenisedText]:
+def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None) -> list[TokenisedText]:
     """Tokenise texts as the tokenizer does by default: special tokens added, long texts cut at ``max_tokens``.
 
     Texts that give no token at all are left out.
@@ -448,31 +448,26 @@ def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first
     Raises:
         ReporterError: the tokenizer fails, or takes too much time or memory.
     """
-    limit = allowed_for(sum(map(len, raw)), f"{first + 1:,} to {first + len(raw):,}")
-    return in_child(lambda: _read(raw, tokenizer, max_tokens, first), limit)
+    return in_child(lambda: _read(raw, tokenizer, max_tokens, 0), allowed_for(sum(map(len, raw)), f"1 to {len(raw):,}"))
 
 
 def _read(raw: list[str], tokenizer: Any, max_tokens: int | None, first: int) -> list[TokenisedText]:
-    with failing_as("the tokenizer of the model fails"):
-        return _tokenise(raw, tokenizer, max_tokens, first)
-
-
-def _tokenise(raw: list[str], tokenizer: Any, max_tokens: int | None, first: int) -> list[TokenisedText]:
-    whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
-    never = ids_without_words(tokenizer)
     result = []
-    for offset, (ids, special) in enumerate(zip(whole["input_ids"], whole["special_tokens_mask"], strict=True)):
-        cut = max_tokens is not None and len(ids) > max_tokens
-        if cut:
-            # Asked again, because only the tokenizer knows how to cut and keep the closing special token.
-            short = tokenizer(
-                raw[offset], return_special_tokens_mask=True, truncation=True, max_length=max_tokens, verbose=False
-            )
-            ids, special = short["input_ids"], short["special_tokens_mask"]
-        if ids:
-            token_ids = np.asarray(ids, dtype=np.int64)
-            not_own = np.asarray(special, dtype=bool) | np.isin(token_ids, never)
-            result.append(TokenisedText(first + offset, token_ids, not_own, cut))
+    with failing_as("the tokenizer of the model fails"):
+        never = ids_without_words(tokenizer)
+        whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
+        for offset, (ids, special) in enumerate(zip(whole["input_ids"], whole["special_tokens_mask"], strict=True)):
+            cut = max_tokens is not None and len(ids) > max_tokens
+            if cut:
+                # Asked again, because only the tokenizer knows how to cut and keep the closing special token.
+                short = tokenizer(
+                    raw[offset], return_special_tokens_mask=True, truncation=True, max_length=max_tokens, verbose=False
+                )
+                ids, special = short["input_ids"], short["special_tokens_mask"]
+            if ids:
+                token_ids = np.asarray(ids, dtype=np.int64)
+                not_own = np.asarray(special, dtype=bool) | np.isin(token_ids, never)
+                result.append(TokenisedText(first + offset, token_ids, not_own, cut))
     return result
 
 
