@@ -468,12 +468,11 @@ def _parquet_rows(path: Path, check: _Check, column: str | None, named: _Named, 
             check(names)
             # DuckDB renames columns that differ in case alone; their order stays.
             types = {name: (given, kind) for name, (given, kind, *_) in zip(names, described, strict=True)}
-            wanted = _wanted(types, column, named)
-            terms = [_term(types[name], path, name, key) for key, name in wanted.items()]
-            connection.execute(f"SELECT {', '.join(terms)} FROM {source}")
+            terms = _terms(types, path, column, named)
+            connection.execute(f"SELECT {', '.join(terms.values())} FROM {source}")
             rows = chain.from_iterable(iter(lambda: connection.fetchmany(_AT_ONCE), []))
             for number, row in enumerate(rows, before + 1):
-                yield f"{path}: row {number}", dict(zip(wanted.values(), row, strict=True))
+                yield f"{path}: row {number}", dict(zip(terms, row, strict=True))
         except duckdb.Error as error:
             message = first_line(error)
             advice = "; save the file as UTF-8" if "UTF-8" in message else ""
@@ -490,11 +489,11 @@ def _parquet_names(connection: Any, pattern: str) -> list[str]:
     return names
 
 
-def _wanted(types: Mapping[str, tuple[str, str]], column: str | None, named: _Named) -> dict[str, str]:
-    """Return the columns to read, by key."""
+def _terms(types: Mapping[str, tuple[str, str]], path: Path, column: str | None, named: _Named) -> dict[str, str]:
+    """Return the SQL term of each column to read, by its name."""
     if named is None:
         named = {name: name for name, (_, kind) in types.items() if _is_one_value(kind)}
-    return {**named, "column": str(column)}
+    return {name: _term(types[name], path, name, key) for key, name in {**named, "column": str(column)}.items()}
 
 
 def _is_one_value(kind: str) -> bool:
@@ -550,8 +549,8 @@ def _copy(
             described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
             check([column_name(name) for name, *_ in described])
             types = {column_name(name): (name, kind) for name, kind, *_ in described}
-            terms = {name: _term(types[name], path, name, key) for key, name in _wanted(types, column, named).items()}
-            listed_terms = ", ".join(f"{term} AS {identifier(name)}" for name, term in terms.items())
+            terms = _terms(types, path, column, named).items()
+            listed_terms = ", ".join(f"{term} AS {identifier(name)}" for name, term in terms)
             # In the order of the rows, since there is one thread: `rowid` may be the name of a column.
             rows = f"SELECT {listed_terms} FROM {source} {part}"
             connection.execute(f"COPY ({rows}) TO {quoted(str(copied))} (FORMAT parquet)")
