@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
@@ -31,13 +31,12 @@ from reporter.core.arrays import obstacle
 from reporter.core.errors import ReporterError, UsageError, failing_as, failures
 from reporter.core.files import parse_json
 from reporter.core.outputs import require_replaceable_file
-from reporter.models.anatomy import Anatomy
+from reporter.models.anatomy import Anatomy, Role
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import Captured
 from reporter.study.problems import show
 from reporter.texts.tokens import GivenTokens, TokenBatch
 
-Role = Literal["encoder", "decoder"]
 NO_MODEL = "the study has only the states, not the model"
 NO_IDS = "the states have no token ids"
 _SAME, _MOVED = 1e-2, 1e-3  # relative: two states are one in spite of rounding; a position vector was added
