@@ -199,10 +199,10 @@ def _class(model: LoadedModel, checkpoint: Checkpoint, config: Any) -> tuple[Any
             "the language-model head reads the decoder, but the encoder is measured; write `part: decoder`"
         )
     remote = (getattr(config, "auto_map", None) or {}) if checkpoint.trust_remote_code else {}
-    known = [each for each, (name, mapping) in kinds.items() if type(config) in mapping or name in remote]
-    if kind in known:
+    available = [each for each, (name, mapping) in kinds.items() if type(config) in mapping or name in remote]
+    if kind in available:
         return getattr(transformers, kinds[kind][0]), ""
-    if kind == "masked" and "causal" in known:
+    if kind == "masked" and "causal" in available:
         return transformers.AutoModelForCausalLM, "its attention sees later tokens, but its head is a causal one"
     raise ReporterError(f"transformers has no {kind} language model for the model type {config.model_type}")
 

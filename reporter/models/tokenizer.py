@@ -21,9 +21,9 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     A checkpoint in a sub-folder without a tokenizer has that of the folder above; a study may name another repository.
     """
     tokenizer = _read(checkpoint, _place(checkpoint, folder, offline), folder, offline)
-    own = checkpoint.adapter
-    if own is not None and checkpoint.tokenizer is None and tokenizer_files(own):  # with tokens that it added
-        of_base, tokenizer = tokenizer, _read(checkpoint, own, folder, offline)
+    adapter = checkpoint.adapter
+    if adapter is not None and checkpoint.tokenizer is None and tokenizer_files(adapter):  # with tokens that it added
+        of_base, tokenizer = tokenizer, _read(checkpoint, adapter, folder, offline)
         if (rules := _rules(tokenizer)) and rules == _rules(of_base):  # it may have another padding token
             of_base.chat_template, tokenizer = tokenizer.chat_template, of_base
     # On the right always: GPT-2 padded on the left without position ids gives wrong states, not an error.

@@ -397,7 +397,7 @@ def _decoded(text: str, start: int) -> tuple[Any, int]:
 def _json_objects(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield the values of a JSON array, or values one after the other, a piece of the file at a time."""
     pieces = characters(path, _PIECE)
-    text, start, line, wanted, in_array = "", 0, 1, "first", False
+    text, start, line, expected, in_array = "", 0, 1, "first", False
     while True:
         here = _skipped(text, start)
         line, start = line + text.count("\n", start, here), here
@@ -405,22 +405,22 @@ def _json_objects(path: Path) -> Iterator[tuple[str, Any]]:
             text, start = next(pieces, ""), 0
             if text:
                 continue
-            if in_array or wanted == "comma":
+            if in_array or expected == "comma":
                 raise ReporterError(f"cannot read {path}: line {line}: the file ends within the list")
             return
         mark = text[start]
-        if wanted == "first" and mark == "[":
-            start, wanted, in_array = start + 1, "value or end", True
-        elif in_array and mark == "]" and wanted in ("comma", "value or end"):
-            start, wanted, in_array = start + 1, "end", False
-        elif in_array and mark == "," and wanted == "comma":
-            start, wanted = start + 1, "value"
-        elif wanted in ("end", "comma"):
+        if expected == "first" and mark == "[":
+            start, expected, in_array = start + 1, "value or end", True
+        elif in_array and mark == "]" and expected in ("comma", "value or end"):
+            start, expected, in_array = start + 1, "end", False
+        elif in_array and mark == "," and expected == "comma":
+            start, expected = start + 1, "value"
+        elif expected in ("end", "comma"):
             raise ReporterError(f"cannot read {path}: line {line}: unexpected {text[start : start + 20]!r}")
         else:
             value, text, start, passed = _next_value(path, text, start, line, pieces)
             yield f"{path}:{line}", value
-            line, wanted = line + passed, "comma" if in_array else "value"
+            line, expected = line + passed, "comma" if in_array else "value"
 
 
 def _skipped(text: str, start: int) -> int:

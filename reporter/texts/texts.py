@@ -195,10 +195,10 @@ def open_texts(folder: Path, name: str, source: str, location: str) -> Texts | N
     try:
         meta = {"thinned": 0, "without": 0, "available": None} | (read_note(folder / META) or {})
         labels = None if meta["labels"] is None else tuple(meta["labels"])
-        known = {
+        facts = {
             key: meta[key] for key in ("hash", "words", "characters", "dropped", "thinned", "available", "without")
         }
-        texts = Texts(name, source, location, labels=labels, folder=folder, **known)
+        texts = Texts(name, source, location, labels=labels, folder=folder, **facts)
         whole = len(texts) == meta["texts"] > 0 and len(texts._blob) == meta["bytes"]
         labelled = all(x is None or len(x) == meta["texts"] for x in (texts.label_codes, texts.clusters))
     except (OSError, ValueError, KeyError):
