@@ -133,8 +133,8 @@ def test_bitnet_weights_count_though_they_are_packed(packed, loaded):
     model, other = loaded(folder), loaded(packed("rolled", rolled, **how))
     assert [group for group in model.groups if model.groups[group] != other.groups[group]] == ["2"]
     with torch.inference_mode(), warnings.catch_warnings(action="ignore"):
-        own = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
-        theirs = own(input_ids=IDS, output_hidden_states=True).hidden_states
+        theirs_whole = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+        theirs = theirs_whole(input_ids=IDS, output_hidden_states=True).hidden_states
     torch.testing.assert_close(tuple(states_of(model)[:-1]), theirs[:-1])
 
 
@@ -149,11 +149,11 @@ def test_bitsandbytes(bits, tmp_path, loaded):
 
     with warnings.catch_warnings(action="ignore"):
         how = BitsAndBytesConfig(load_in_4bit=True) if bits == 4 else BitsAndBytesConfig(load_in_8bit=True)
-        own = AutoModel.from_pretrained(base, quantization_config=how, dtype=torch.float32).eval()
-        own.save_pretrained(tmp_path / "packed")
+        theirs_whole = AutoModel.from_pretrained(base, quantization_config=how, dtype=torch.float32).eval()
+        theirs_whole.save_pretrained(tmp_path / "packed")
         AutoTokenizer.from_pretrained(base).save_pretrained(tmp_path / "packed")
         with torch.inference_mode():
-            theirs = own(input_ids=IDS, output_hidden_states=True).hidden_states
+            theirs = theirs_whole(input_ids=IDS, output_hidden_states=True).hidden_states
     model, plain = loaded(tmp_path / "packed"), loaded(base)
     assert (model.anatomy.role, model.anatomy.parameters) == ("decoder", plain.anatomy.parameters)
     mine, before = states_of(model)[-2], states_of(plain)[-2]
@@ -200,8 +200,10 @@ def test_numbers_of_a_split_model_are_those_of_one_device(name, family, tmp_path
     if name == "gpt2":
         heads = [load_head(model.checkpoint, model, offline=True) for model in (parts, plain)]
         torch.testing.assert_close(*(head.logits(theirs.last[0]) for head in heads))
-        own, _ = PlainModel(parts.checkpoint, 3, parts.anatomy.last_hidden_state, offline=True).states(IDS[0].tolist())
-        torch.testing.assert_close(own, [x[0] for x in theirs.path])
+        theirs_whole, _ = PlainModel(parts.checkpoint, 3, parts.anatomy.last_hidden_state, offline=True).states(
+            IDS[0].tolist()
+        )
+        torch.testing.assert_close(theirs_whole, [x[0] for x in theirs.path])
 
 
 def test_an_offload_folder_that_cannot_be_made_is_refused(tmp_path, family, found, monkeypatch):
