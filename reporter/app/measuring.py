@@ -21,8 +21,9 @@ from reporter.core.progress import Progress
 from reporter.forward.inputs import Pass
 from reporter.forward.passes import Passes
 from reporter.metrics.base import Options, catalogue
+from reporter.models.anatomy import Role
 from reporter.models.checkpoint import FINAL, Checkpoint
-from reporter.models.states import Role, SavedStates, States
+from reporter.models.states import SavedStates, States
 from reporter.runs.cells import compute, wanted_by
 from reporter.runs.plan import MetricCell
 from reporter.store import CellName

@@ -19,8 +19,7 @@ from reporter.models.model_folder import limit_of, text_config, width_of
 if TYPE_CHECKING:
     from reporter.forward.measure import Asked
     from reporter.models.checkpoint import Checkpoint
-    from reporter.models.places import Site
-    from reporter.study.corpora import SinkSpec
+    from reporter.study.corpora import SinkSpec, Site
     from reporter.texts import Texts
     from reporter.texts.chat import Chat
     from reporter.texts.tokens import Windows

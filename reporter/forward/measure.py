@@ -110,7 +110,7 @@ Texts of one padded length make a batch, so most batches are small, and what an 
 of the width squared, thousands of short calls) would cost more than what it does to tokens.
 """
 
-TOKENS_VERSION = 2  # raise it when a tokenizer's output is read in another way
+TOKENS_VERSION = 3  # raise it when a tokenizer's output is read in another way
 
 
 class OutOfMemoryError(ReporterError):

@@ -207,8 +207,8 @@ def find_blocks(seen: Trace, shape: tuple[int, int]) -> Blocks:
             families.setdefault(re.sub(r"\d+", "*", call.name), []).append(call)
     chains: dict[str, Blocks] = {}
     for stream, layout in _streams([call for calls in families.values() for call in calls], shape, published):
-        found = _Chains(seen, layout, stream, published)
-        here = {name: chain for name, calls in families.items() if (chain := found.of(calls))}
+        finder = _Chains(seen, layout, stream, published)
+        here = {name: chain for name, calls in families.items() if (chain := finder.of(calls))}
         fitting = [c for c in here.values() if len(c.calls) == len(published) - 1 and c.deviation <= TOLERANCE]
         if fitting:
             return min(fitting, key=lambda chain: chain.calls[0].start)

@@ -7,7 +7,7 @@ before it, and on the probes that find out what a model is like.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,48 +21,45 @@ _MOST_COPIED = 2**20
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A module, or a configuration, as it was: its attributes, and copies of what can be changed in place."""
+    """A module, or a configuration, as it was.
 
-    owner: Any
-    attributes: Mapping[str, Any]
-    contents: Mapping[str, Any]
-    modules: Mapping[str, nn.Module | None]
-    buffers: Mapping[str, tuple[Tensor | None, Tensor | None, int]]
+    Args:
+        tables: its attributes, submodules and buffers, each as the mapping that holds them and a copy of it.
+        contents: lists, mappings and sets among the attributes, each with a copy.
+        numbers: buffers that are small enough to be copied, each with its copy and how often it had been written.
+    """
+
+    tables: Sequence[tuple[dict[str, Any], Mapping[str, Any]]]
+    contents: Sequence[tuple[Any, Any]]
+    numbers: Sequence[tuple[Tensor, Tensor, int]]
 
     @classmethod
     def of(cls, owner: Any) -> _Part:
-        attributes = _attributes(owner)
-        contents = {name: value.copy() for name, value in attributes.items() if isinstance(value, dict | list | set)}
-        buffers = dict(getattr(owner, "_buffers", {}))
-        copies = {name: (x, _copy(x), _version(x)) for name, x in buffers.items()}
-        return cls(owner, attributes, contents, dict(getattr(owner, "_modules", {})), copies)
+        attributes = {n: x for n, x in vars(owner).items() if n not in _OF_TORCH and not n.startswith(_HOOKS)}
+        contents = [(x, x.copy()) for x in attributes.values() if isinstance(x, dict | list | set)]
+        inside = [getattr(owner, name, {}) for name in ("_modules", "_buffers")]
+        small = [x for x in inside[1].values() if x is not None and not x.is_meta and x.numel() <= _MOST_COPIED]
+        numbers = [(x, x.detach().clone(), _version(x)) for x in small]
+        return cls([(vars(owner), attributes), *((table, dict(table)) for table in inside)], contents, numbers)
 
     def restore(self) -> bool:
         """Put back what changed; return whether anything did."""
         # What came since then stays: it is what is computed once, or tells that transformers has installed its hooks.
-        changed, now = False, _attributes(self.owner)
-        for name, value in self.attributes.items():
-            if now.get(name, self) is not value:
-                self.owner.__dict__[name] = value
-                changed = changed or not _equal(now.get(name, self), value)
-            if name in self.contents and not _same_content(value, self.contents[name]):
+        changed = False
+        for table, before in self.tables:
+            for name, value in before.items():
+                if (now := table.get(name, self)) is not value:
+                    table[name] = value
+                    changed = changed or not _equal(now, value)
+        for value, content in self.contents:
+            if not _same_content(value, content):
                 value.clear()
-                value.extend(self.contents[name]) if isinstance(value, list) else value.update(self.contents[name])
+                value.extend(content) if isinstance(value, list) else value.update(content)
                 changed = True
-        for name, module in self.modules.items():
-            if self.owner._modules.get(name) is not module:
-                self.owner._modules[name] = module
-                changed = True
-        if not self.buffers:
-            return changed
-        for name, (buffer, copy, version) in self.buffers.items():
-            moved = self.owner._buffers.get(name, self) is not buffer
-            written = buffer is not None and copy is not None and _version(buffer) != version and not copy.equal(buffer)
-            if moved:
-                self.owner._buffers[name] = buffer
-            if written and buffer is not None and copy is not None:
+        for buffer, copy, version in self.numbers:
+            if _version(buffer) != version and not copy.equal(buffer):
                 buffer.copy_(copy)
-            changed = changed or moved or written
+                changed = True
         return changed
 
 
@@ -85,10 +82,6 @@ class Condition:
         return any(changed)
 
 
-def _attributes(owner: Any) -> dict[str, Any]:
-    return {name: x for name, x in vars(owner).items() if name not in _OF_TORCH and not name.startswith(_HOOKS)}
-
-
 def _same_content(a: Any, b: Any) -> bool:
     """Compare two lists, mappings or sets; tensors and other objects in them by identity."""
     if isinstance(a, dict):
@@ -103,9 +96,5 @@ def _equal(a: Any, b: Any) -> bool:
     return isinstance(a, plain) and isinstance(b, plain) and a == b
 
 
-def _copy(x: Tensor | None) -> Tensor | None:
-    return None if x is None or x.is_meta or x.numel() > _MOST_COPIED else x.detach().clone()
-
-
-def _version(x: Tensor | None) -> int:
-    return -1 if x is None or x.is_inference() else int(x._version)
+def _version(x: Tensor) -> int:
+    return -1 if x.is_inference() else int(x._version)

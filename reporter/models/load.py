@@ -204,15 +204,15 @@ class LoadedModel(MeasuredModel):
         if length <= ids.shape[1]:
             return False  # tried when it was loaded
         padding, changed = (0, length - ids.shape[1]), False
-        found = []
+        results = []
         with torch.inference_mode():
             for tokens, mask in (
                 (ids, torch.ones_like(ids)),
                 (pad(ids, padding, value=self.inputs.pad_id), pad(torch.ones_like(ids), padding)),
             ):
-                found.append(self.states(tokens, mask))
+                results.append(self.states(tokens, mask))
                 changed |= self.condition is not None and self.condition.restore()
-        alone, padded = found
+        alone, padded = results
         return changed or moved_by_padding(padded, alone)[1]
 
     @property

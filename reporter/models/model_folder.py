@@ -194,12 +194,12 @@ def weight_files(folder: Path, allow_pickle: bool) -> list[Path]:
     if not files:
         if (folder / ADAPTER).is_file():
             raise _only_an_adapter(folder)
-        others = [file.name for file in sorted(folder.iterdir()) if file.suffix in _OTHER_WEIGHTS]
+        foreign = [file.name for file in sorted(folder.iterdir()) if file.suffix in _OTHER_WEIGHTS]
         remedy = "save or download the model again"
-        if others and "-of-" in others[0]:
-            remedy = f"save or download it again, with the index of {others[0]}"
-        elif others:
-            remedy = f"load {others[0]} with the program that saved it, and save the model with `save_pretrained`"
+        if foreign and "-of-" in foreign[0]:
+            remedy = f"save or download it again, with the index of {foreign[0]}"
+        elif foreign:
+            remedy = f"load {foreign[0]} with the program that saved it, and save the model with `save_pretrained`"
         raise ReporterError(f"{folder} has no weights ({WEIGHTS} or {WEIGHTS_INDEX}); {remedy}")
     return files
 

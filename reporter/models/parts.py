@@ -134,14 +134,20 @@ def input_embedding(module: Any) -> nn.Module:
     Raises:
         ReporterError: there is none, as in CANINE, which reads characters.
     """
-    with suppress(AttributeError, NotImplementedError):
-        embedding = module.get_input_embeddings()
-        if isinstance(getattr(embedding, "weight", None), Tensor):
-            return embedding  # type: ignore[no-any-return]
+    if (embedding := _embedding(module)) is not None:
+        return embedding
     raise ReporterError(
         f"{type(module).__name__} has no table of token embeddings, or transformers does not know it; name a model "
         "that reads text in tokens"
     )
+
+
+def _embedding(module: Any) -> nn.Module | None:
+    with suppress(AttributeError, NotImplementedError):
+        embedding = module.get_input_embeddings()
+        if isinstance(getattr(embedding, "weight", None), Tensor):
+            return embedding  # type: ignore[no-any-return]
+    return None
 
 
 def pad_id(tokenizer: Any, vocabulary_size: int) -> int:
@@ -231,17 +237,11 @@ def measured_part(
     if role is not None:
         raise ReporterError(f"{folder}: {config.model_type} is not an encoder–decoder; remove `part`")
     text = getattr(whole, "text_model", None)
-    return (text, "text") if isinstance(text, nn.Module) and not _reads_tokens(whole) else (whole, None)
+    beside_images = hasattr(whole, "vision_model") or _embedding(whole) is None
+    return (text, "text") if isinstance(text, nn.Module) and beside_images else (whole, None)
 
 
 def decoder_start(folder: Path) -> int | None:
     """Return the token with which the decoder of the model in a folder starts; None where its files name none."""
     starts = ((read_json(folder / name) or {}).get("decoder_start_token_id") for name in (CONFIG, _GENERATION))
     return next((start for start in starts if isinstance(start, int)), None)
-
-
-def _reads_tokens(whole: Any) -> bool:
-    try:
-        return isinstance(whole.get_input_embeddings().weight, torch.Tensor) and not hasattr(whole, "vision_model")
-    except (AttributeError, NotImplementedError):
-        return False

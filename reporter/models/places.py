@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from reporter.study.corpora import Site
 
 if TYPE_CHECKING:
     from reporter.models.anatomy import Anatomy
-
-Site = Literal["embedding", "block", "final", "attention"]
 
 
 @dataclass(frozen=True)

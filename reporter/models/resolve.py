@@ -207,20 +207,17 @@ def _locate(spec: HubModel, revision: str, offline: bool) -> tuple[str, Path | N
     """Return the commit of a revision, and its folder in the local cache where that is complete."""
     snapshot = cached_snapshot(spec.hub, revision)
     full_name = spec.hub if revision == _DEFAULT else f"{spec.hub} at revision '{revision}'"
-    answer = None
     if snapshot is None or not re.fullmatch(r"[0-9a-f]{40}", revision):  # a commit does not change
         remedy = ", or give the `path` of a folder"
-        answer = _ask_where_needed(spec.hub, revision, offline, snapshot is not None, full_name, remedy)
-    if answer is not None:
-        commit, files = answer
+        commit, files = _ask_where_needed(spec.hub, revision, offline, snapshot, full_name, remedy)
         _check_files(spec, full_name, files)
         snapshot = cached_snapshot(spec.hub, commit)
-        return commit, snapshot if snapshot and _is_complete(snapshot, spec) else None
-    assert snapshot is not None
-    if offline:
+    else:
+        commit = snapshot.name
+    if offline and snapshot is not None:
         model_folder.config_file(snapshot)
         model_folder.weight_files(snapshot, spec.allow_pickle)
-    return snapshot.name, snapshot if _is_complete(snapshot, spec) else None
+    return commit, snapshot if snapshot and _is_complete(snapshot, spec) else None
 
 
 def _borrow(hub: str, offline: bool) -> OtherTokenizer:
@@ -228,26 +225,23 @@ def _borrow(hub: str, offline: bool) -> OtherTokenizer:
     snapshot = cached_snapshot(hub, _DEFAULT)
     if snapshot is not None and not model_folder.tokenizer_files(snapshot):
         snapshot = None
-    answer = _ask_where_needed(hub, _DEFAULT, offline, snapshot is not None, f"the tokenizer of {hub}")
-    if answer is not None:
-        return OtherTokenizer(hub, answer[0], snapshot if snapshot is not None and snapshot.name == answer[0] else None)
-    assert snapshot is not None
-    return OtherTokenizer(hub, snapshot.name, snapshot)
+    commit, _ = _ask_where_needed(hub, _DEFAULT, offline, snapshot, f"the tokenizer of {hub}")
+    return OtherTokenizer(hub, commit, snapshot if snapshot is not None and snapshot.name == commit else None)
 
 
 def _ask_where_needed(
-    hub: str, revision: str, offline: bool, cached: bool, what: str, remedy: str = ""
-) -> tuple[str, tuple[str, ...]] | None:
-    """Return what ``_ask`` returns; None where the hub is not asked or does not answer, and the local cache helps."""
+    hub: str, revision: str, offline: bool, snapshot: Path | None, what: str, remedy: str = ""
+) -> tuple[str, tuple[str, ...]]:
+    """Return what ``_ask`` returns; where the hub is not asked or does not answer, the commit in the local cache."""
     problem = f"this run is offline; run it once with a network{remedy}"
     if not offline:
         try:
             return _ask(hub, revision)
         except ConnectionError as error:
             problem = f"the hub cannot be reached ({error}); check the network{remedy}"
-    if not cached:
+    if snapshot is None:
         raise ReporterError(f"{what} is not in the local hub cache, and {problem}")
-    return None
+    return snapshot.name, ()
 
 
 def _ask(hub: str, revision: str) -> tuple[str, tuple[str, ...]]:

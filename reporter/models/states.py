@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
@@ -31,13 +31,12 @@ from reporter.core.errors import ReporterError, UsageError, failures
 from reporter.core.files import drafted, writing
 from reporter.core.json_text import parse_json
 from reporter.core.outputs import require_replaceable_file
-from reporter.models.anatomy import Anatomy
+from reporter.models.anatomy import Anatomy, Role
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import Captured
 from reporter.study.problems import show
 from reporter.texts.tokens import GivenTokens, TokenBatch
 
-Role = Literal["encoder", "decoder"]
 NO_MODEL = "the study has only the states, not the model"
 NO_IDS = "the states have no token ids"
 _SAME, _MOVED = 1e-2, 1e-3  # relative: two states are one in spite of rounding; a position vector was added
@@ -368,9 +367,7 @@ def _matrix(x: Any, what: str) -> torch.Tensor:
 
 
 def _tensor(x: Any, what: str) -> torch.Tensor:
-    if problem := obstacle(x):
-        raise UsageError(f"{what} {problem}")
-    if isinstance(x, torch.Tensor):
+    if isinstance(x, torch.Tensor) and not obstacle(x):
         dense = x if x.layout == torch.strided else x.to_dense()
         return dense.float() if x.is_floating_point() and x.itemsize < 2 else dense  # torch computes little in 8 bits
     array = _array(x, what)
@@ -414,10 +411,8 @@ def _token_ids(tokens: Any, n: int) -> tuple[NDArray[np.int64] | None, tuple[str
     if not isinstance(tokens, torch.Tensor) and _array(tokens, "tokens").dtype.kind in "OU":
         written = np.asarray(tokens, dtype=object)
         if all(isinstance(token, str) for token in written.flat):
-            names = sorted(set(written.flat))
-            number = {name: i for i, name in enumerate(names)}
-            ids = np.array([number[token] for token in written.flat], dtype=np.int64).reshape(written.shape)
-            return _row(ids, "tokens", n), tuple(map(str, names))
+            names, ids = np.unique(written, return_inverse=True)
+            return _row(ids.reshape(written.shape), "tokens", n).astype(np.int64), tuple(map(str, names))
     ids = _row(tokens, "tokens", n).astype(np.int64)
     if ids.min() < 0:
         raise UsageError("token ids must not be negative")

@@ -21,10 +21,10 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     A checkpoint in a sub-folder without a tokenizer has that of the folder above; a study may name another repository.
     """
     tokenizer = _read(checkpoint, _place(checkpoint, folder, offline), folder, offline)
-    own = checkpoint.adapter
-    if own is not None and checkpoint.tokenizer is None and tokenizer_files(own):  # with tokens that it added
-        of_base, tokenizer = tokenizer, _read(checkpoint, own, folder, offline)
-        if _text_rules(tokenizer) == _text_rules(of_base):  # it may have another padding token
+    adapter = checkpoint.adapter
+    if adapter is not None and checkpoint.tokenizer is None and tokenizer_files(adapter):  # with tokens that it added
+        of_base, tokenizer = tokenizer, _read(checkpoint, adapter, folder, offline)
+        if (rules := _rules(tokenizer)) and rules == _rules(of_base):  # it may have another padding token
             of_base.chat_template, tokenizer = tokenizer.chat_template, of_base
     # On the right always: GPT-2 padded on the left without position ids gives wrong states, not an error.
     tokenizer.padding_side = "right"
@@ -72,12 +72,12 @@ def _read(checkpoint: Checkpoint, place: Path, folder: Path, offline: bool) -> A
     return read()
 
 
-def _text_rules(tokenizer: Any) -> str:
-    """Return how a fast tokenizer reads texts, as JSON; for a slow one, which cannot be read, who it is."""
+def _rules(tokenizer: Any) -> str:
+    """Return how a fast tokenizer reads texts, as JSON; empty for a slow one, which cannot be read."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        return str(id(tokenizer))
-    backend.no_truncation()
+        return ""
+    backend.no_truncation()  # what the last call asked for; each call says it again
     backend.no_padding()
     return str(backend.to_str())
 
@@ -115,17 +115,14 @@ def try_tokenizer(attempt: Callable[[], object], place: Path) -> None:
 
 def tokenizer_hash(tokenizer: Any) -> str:
     """Return a hash of all that a fast tokenizer does to texts, the same for equal ones; empty for a slow one."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
+    if not (rules := _rules(tokenizer)):
         return ""
     from tokenizers import __version__ as tokenizers_version
     from transformers import __version__ as transformers_version
 
-    backend.no_truncation()  # what the last call asked for; each call says it again
-    backend.no_padding()
     parts = (type(tokenizer).__name__, sorted(tokenizer.all_special_ids), str(tokenizer.special_tokens_map))
     more = (getattr(tokenizer, "split_special_tokens", False), transformers_version, tokenizers_version)
-    return hashlib.sha256(repr((*parts, *more, backend.to_str())).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr((*parts, *more, rules)).encode()).hexdigest()[:32]
 
 
 def added_tokens(tokenizer: Any) -> tuple[list[str], list[str]]:

@@ -67,10 +67,10 @@ def unpacked(model: Any, dtype: str) -> Any:
         dtype: the precision that was asked for, or ``auto``.
     """
     if all(p.is_floating_point() for p in model.parameters()):
-        wanted = model.dtype if dtype == "auto" else getattr(torch, dtype)
+        precision = model.dtype if dtype == "auto" else getattr(torch, dtype)
         for p in model.parameters():
             if p.element_size() > 1 and not p.is_meta:  # products with scales have the precision of these
-                p.data = p.data.to(wanted)
+                p.data = p.data.to(precision)
         return model
     of_rest = next((p.dtype for p in model.parameters() if p.is_floating_point()), model.dtype)
     try:
@@ -87,11 +87,11 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartNa
     config = read_config(checkpoint, folder)
     if getattr(config, "rescale_every", 0):  # RWKV halves its states in float16; the stream is meant as it was trained
         config.rescale_every = 0
-    first, *others = _kinds(config, checkpoint.part)
+    first, *alternatives = _kinds(config, checkpoint.part)
     try:
         return _measured(first, checkpoint, folder, config)
     except ReporterError:
-        for kind in others:
+        for kind in alternatives:
             with suppress(ReporterError):
                 return _measured(kind, checkpoint, folder, config)
         raise
@@ -204,19 +204,19 @@ def wrapped(model: nn.Module, info: Mapping[str, Any], folder: Path) -> dict[str
         pieces = name.split(".")
         ends = (end for end in range(1, len(pieces)) if _rest(pieces, end) in missing)
         before.update(f"{'.'.join(pieces[:end])}." for end in ends)
-    found = [prefix for prefix, count in before.items() if count >= most]
-    if len(found) > 1:
+    prefixes = [prefix for prefix, count in before.items() if count >= most]
+    if len(prefixes) > 1:
         raise ReporterError(
-            f"{folder} has the weights {len(found)} times, under {' and '.join(map(repr, sorted(found)))}; save those "
-            "that you mean without the others"
+            f"{folder} has the weights {len(prefixes)} times, under {' and '.join(map(repr, sorted(prefixes)))}; save "
+            "those that you mean without the others"
         )
     if not before:
-        there, wanted = (", ".join(sorted(some)[:3]) for some in (names, missing))
+        given, expected = (", ".join(sorted(some)[:3]) for some in (names, missing))
         raise ReporterError(
-            f"the weights in {folder} are not named as transformers names those of this model: there are {there}, but "
-            f"it has {wanted}; load them with the program that saved them, and save the model with `save_pretrained`"
+            f"the weights in {folder} are not named as transformers names those of this model: there are {given}, but "
+            f"it has {expected}; load them with the program that saved them, and save the model with `save_pretrained`"
         )
-    return {f"^{re.escape(prefix)}": "" for prefix in found}
+    return {f"^{re.escape(prefix)}": "" for prefix in prefixes}
 
 
 def _rest(pieces: Sequence[str], end: int) -> str:
@@ -319,8 +319,8 @@ def _refuse_leftovers(model: nn.Module, unexpected: Collection[str], files: Sequ
                     f"correct the number of layers in {CONFIG}, or save the model again"
                 )
         elif end and (any(map(str.isdigit, pieces[:end])) or next(home.children(), None) is None):
-            own = (weight.shape for key, weight in home.named_parameters(recurse=False) if rest[0].startswith(key))
-            inside[name] = next(own, None)
+            shapes = (weight.shape for key, weight in home.named_parameters(recurse=False) if rest[0].startswith(key))
+            inside[name] = next(shapes, None)
     if trained := _trained(inside, files):
         more = f" and {len(trained) - 1} more" if len(trained) > 1 else ""
         remedy = f"use the {CONFIG} of these weights"
@@ -351,17 +351,17 @@ def _trained(names: Mapping[str, torch.Size | None], files: Sequence[Path]) -> l
         pieces = unwrapped(name).split(".")
         return next((rest for end in range(len(pieces)) if (rest := _rest(pieces, end)) in names), "")
 
-    found = {named(name): x for name, x in stored(files, lambda name: bool(named(name)))} if names else {}
-    contents = {name: x.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() for name, x in found.items()}
+    tensors = {named(name): x for name, x in stored(files, lambda name: bool(named(name)))} if names else {}
+    contents = {name: x.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() for name, x in tensors.items()}
     times = Counter(contents.values())
 
     def trained(name: str) -> bool:
-        x = found.get(name)
+        x = tensors.get(name)
         if x is None:
             return True
         scales = "scale" in name and not bool((x == 1).all())
-        own = x.is_floating_point() and x.shape != names[name] and (scales or times[contents[name]] == 1)
-        return own and bool(x.float().any())
+        of_training = x.is_floating_point() and x.shape != names[name] and (scales or times[contents[name]] == 1)
+        return of_training and bool(x.float().any())
 
     return [name for name in names if not _COMPUTED.search(name) and trained(name)]
 
@@ -503,22 +503,25 @@ class Header:
 
 def read_headers(files: Sequence[Path]) -> Header:
     """Read the headers of weights; an index among the files is passed over."""
+    numbers, tensors, largest = {True: 0, False: 0}, 0, 0
+    for _, tensor in headers(files):
+        shape = tensor.get_shape()
+        tensors, largest = tensors + 1, max(largest, 0, *shape)
+        numbers[tensor.get_dtype()[:1] in "IU"] += math.prod(shape)
+    return Header(tensors, numbers[True], numbers[False], largest)
+
+
+def headers(files: Iterable[Path]) -> Iterator[tuple[str, Any]]:
+    """Yield by name what safetensors files say of each tensor, its shape and type, without reading it."""
     from safetensors import safe_open
 
-    numbers, tensors, largest = {True: 0, False: 0}, 0, 0
     for file in files:
-        if file.suffix != ".safetensors":
-            continue
-        try:
-            with safe_open(str(file), framework="pt") as content:  # compares its header with its size
-                for name in content.keys():  # noqa: SIM118 (no mapping)
-                    tensor = content.get_slice(name)
-                    shape = tensor.get_shape()
-                    tensors, largest = tensors + 1, max(largest, *shape, 0) if shape else largest
-                    numbers[tensor.get_dtype()[:1] in "IU"] += math.prod(shape)
-        except failures() as error:
-            raise ReporterError(f"{file} is damaged: {error}; save or download it again") from error
-    return Header(tensors, numbers[True], numbers[False], largest)
+        if file.suffix == ".safetensors":
+            try:
+                with safe_open(str(file), framework="pt") as content:  # compares its header with its size
+                    yield from ((name, content.get_slice(name)) for name in content.keys())  # noqa: SIM118 (no mapping)
+            except failures() as error:
+                raise ReporterError(f"{file} is damaged: {error}; save or download it again") from error
 
 
 def refuse_claims(config: Any, header: Header, folder: Path) -> None:

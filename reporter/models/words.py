@@ -91,9 +91,7 @@ class Spelling:
 
     def decoded(self, text: str) -> str | None:
         """Return the text that a token without its mark stands for; None for bytes that are no text."""
-        if self.bytes == "latin" and len(text) == 1 and 0x80 <= ord(text) < 0x100:
-            return None
-        encoded = from_bytes(text) if self.bytes == "gpt2" else None
+        encoded = _bytes_of(text, self.bytes)
         if self.marks == "sentencepiece" and (byte := _BYTE_TOKEN.fullmatch(text)):
             encoded = bytes([int(byte[1], 16)])
         try:
@@ -107,12 +105,15 @@ class Spelling:
         text = token.removesuffix("</w>") if ends else token
         if self.marks == "sentencepiece":
             text = text.replace("▁", " ")
-        elif self.bytes == "gpt2":
-            encoded = from_bytes(text)
-            text = text if encoded is None else encoded.decode("utf-8", _HANDLER)
-        elif self.bytes == "latin" and len(text) == 1 and 0x80 <= ord(text) < 0x100:
-            return _byte(ord(text))
+        elif (encoded := _bytes_of(text, self.bytes)) is not None:
+            text = encoded.decode("utf-8", _HANDLER)
         return visible(text + " " * ends)
+
+    def shown(self, i: int, token: str, special: Collection[int], added: Collection[int]) -> str:
+        """Return how a token reads: a special one as it is, and one that was added as text as it was added."""
+        if i in special:
+            return token
+        return visible(token) if i in added else self.read(token)
 
 
 def visible(text: str) -> str:
@@ -130,11 +131,7 @@ def readable(
     written = [token for token in tokens if token is not None]
     apart = (token for i in {*special, *added} if i < len(tokens) and (token := tokens[i]) is not None)
     spelling = Spelling.of(written, set(apart))
-
-    def read(i: int, token: str | None) -> str | None:
-        return token if token is None or i in special else visible(token) if i in added else spelling.read(token)
-
-    return tuple(read(i, token) for i, token in enumerate(tokens))
+    return tuple(x if x is None else spelling.shown(i, x, special, added) for i, x in enumerate(tokens))
 
 
 def token_names(tokenizer: Any, ids: Sequence[int]) -> dict[int, str]:
@@ -146,13 +143,10 @@ def token_names(tokenizer: Any, ids: Sequence[int]) -> dict[int, str]:
     written = [str(as_added[i]) if i in as_added else token for i, token in zip(ids, written, strict=True)]
     special, added, vocabulary = special_ids(tokenizer), added_ids(tokenizer), tokenizer.get_vocab()
     spelling = Spelling.of(vocabulary, {token for token, i in vocabulary.items() if i in special or i in added})
-
-    def named(i: int, token: str | None) -> str:
-        if token is None or i in special:
-            return f"<id {i}>" if token is None else str(token)
-        return visible(str(token)) if i in added else spelling.read(str(token))
-
-    return {i: named(i, token) for i, token in zip(ids, written, strict=True)}
+    return {
+        i: f"<id {i}>" if token is None else spelling.shown(i, str(token), special, added)
+        for i, token in zip(ids, written, strict=True)
+    }
 
 
 def special_ids(tokenizer: Any) -> frozenset[int]:
@@ -171,10 +165,12 @@ def _added(tokenizer: Any) -> Mapping[int, Any]:
     return added if isinstance(added, Mapping) else {}
 
 
-def from_bytes(text: str) -> bytes | None:
-    """Return the bytes that a text in the byte-level alphabet stands for; None for an added token, which is text."""
-    table = byte_alphabet()
-    return bytes(table[character] for character in text) if all(c in table for c in text) else None
+def _bytes_of(text: str, alphabet: Literal["gpt2", "latin", "text"]) -> bytes | None:
+    """Return the bytes that a text in an alphabet stands for; None for one that stands for itself, as added tokens."""
+    if alphabet == "latin" and len(text) == 1 and 0x80 <= ord(text) < 0x100:
+        return text.encode("latin-1")
+    table = byte_alphabet() if alphabet == "gpt2" else {}
+    return bytes(map(table.__getitem__, text)) if table and all(c in table for c in text) else None
 
 
 @cache
@@ -188,13 +184,9 @@ def byte_alphabet() -> dict[str, int]:
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
-def _byte(number: int) -> str:
-    return f"<0x{number:02X}>"
-
-
 def _undecoded(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)
-    return "".join(map(_byte, error.object[error.start : error.end])), error.end
+    return "".join(f"<0x{byte:02X}>" for byte in error.object[error.start : error.end]), error.end
 
 
 _HANDLER = "reporter-bytes"
@@ -324,15 +316,11 @@ def _words(tokens: Iterable[str], special: set[str], added: Collection[str] = ()
 
 
 def _begins_word(token: str, marked: Marks) -> bool:
-    match marked:
-        case "end-of-word":
-            return token.endswith("</w>")
-        case "unfinished":
-            return not token.endswith("@@")
-        case "byte-level" | "sentencepiece" | "space":
-            return token.startswith(_BEGIN[marked])
-        case _:
-            return not token.startswith("##")
+    if marked in _BEGIN:
+        return token.startswith(_BEGIN[marked])
+    if marked in _END:
+        return token.endswith(_END[marked]) == (marked == "end-of-word")
+    return not token.startswith("##")
 
 
 def _unmarked(token: str, marked: Marks) -> str:
@@ -340,14 +328,12 @@ def _unmarked(token: str, marked: Marks) -> str:
 
 
 def _continues_word(token: str, spelling: Spelling) -> bool:
-    match spelling.marks:
-        case "wordpiece" | "none":
-            return token.startswith("##") and len(token) > 2
-        case "end-of-word" | "unfinished":
-            return False
-        case marked:
-            if token.startswith(_BEGIN[marked]):
-                return False
+    if spelling.marks in _END:
+        return False
+    if spelling.marks not in _BEGIN:
+        return token.startswith("##") and len(token) > 2
+    if token.startswith(_BEGIN[spelling.marks]):
+        return False
     text = spelling.decoded(token)
     return not text or _goes_with_letters(text[0]) or text[0].isalnum() or text[0] in "'’"  # bytes: part of a letter
 

@@ -14,10 +14,10 @@ from reporter.metrics.analysis import Analysis, Corpus, analyses
 from reporter.metrics.base import Metric, Options, catalogue
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.model_folder import fingerprint, limit_of
-from reporter.models.places import Site
 from reporter.models.sentence import unused_settings
 from reporter.store import CellName
 from reporter.study import Study, StudyFile
+from reporter.study.corpora import Site
 from reporter.study.models import StatesModel
 from reporter.study.study import Keep
 from reporter.texts import Texts

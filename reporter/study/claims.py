@@ -193,7 +193,7 @@ def _bound(value: Any, info: ValidationInfo) -> Any:
         if value - value != 0:  # infinite, or not a number
             raise wrong(f"must be a finite number, got {value}")
         return float(value)
-    if not isinstance(value, dict | MetricNumber | SqlNumber):
+    if not isinstance(value, dict):
         raise wrong(f"expected a number, {{metric: …}} or {{sql: …}}, got {show(value)}")
     return _read_number(value, info)
 

@@ -125,13 +125,11 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
     """Return the corpora of a study and behind each one its shares, by name.
 
     Raises:
-        ValidationError: two names differ in case alone, or a share has a name that no corpus may have.
+        ValidationError: a share has a name that no corpus may have.
     """
     expanded: dict[str, _Corpus] = {}
     taken = {name.casefold(): name for name in reversed(corpora)}
     for name, corpus in corpora.items():
-        if (other := taken[name.casefold()]) != name:
-            raise wrong(f"differs from '{other}' in case alone; rename one of them", name, anchor="key")
         expanded[name] = corpus
         for index, (label, share) in enumerate(corpus.shares.items()):
             share_id, trouble = share_name(name, label), ""

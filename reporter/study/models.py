@@ -63,8 +63,6 @@ def _checkpoint_of(kind: type[_Revision] | type[_Folder]) -> BeforeValidator:
     key = "revision" if kind is _Revision else "folder"
 
     def read(value: Any) -> Any:
-        if isinstance(value, CheckpointSpec):
-            return value
         if isinstance(value, str):
             value = {key: value}
         elif not isinstance(value, dict):

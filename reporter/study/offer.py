@@ -201,8 +201,6 @@ def _all(catalogue: Catalogue) -> tuple[MetricChoice, ...]:
 
 
 def _read_choice(item: Any, catalogue: Catalogue) -> MetricChoice:
-    if isinstance(item, MetricChoice):
-        return item
     if isinstance(item, str):
         return MetricChoice(name=item, options=_options(item, {}, catalogue, ()))
     if isinstance(item, dict) and len(item) == 1:

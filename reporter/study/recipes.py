@@ -122,8 +122,6 @@ class Tuning(_Schedule):
 
 def _read_recipe(value: Any) -> Any:
     if not isinstance(value, dict):
-        if isinstance(value, _Schedule):
-            return value
         raise wrong(f"expected a mapping with the key {choices(['architecture', 'from'])}, got {show(value)}")
     return (Tuning if "from" in value else Recipe).model_validate(value)
 

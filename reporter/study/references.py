@@ -233,7 +233,7 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     """Yield complaints about references to missing entries, and about recipes and corpora that need each other."""
     models, corpora = _mapping(study, "models"), _mapping(study, "corpora")
     shares, corpora = shares_of(corpora), with_shares_of(corpora)
-    complaints = list(_twins(study, ("models", "claims", *offer.sections)))
+    complaints = list(_twins(study, ("models", "corpora", "claims", *offer.sections)))
 
     def check(
         name: str, reference: Reference, location: Location, anchor: Anchor = "value", plain: bool = False

@@ -371,18 +371,18 @@ def unfit(spec: CorpusPart, origin: Origin, fewest: int) -> Iterator[Complaint]:
         roles = places_of_by | ({role: ("role",)} if role else {})
     # The corpus of each label has the limit, so that all texts of this one are read.
     chosen = _Filter(spec.model_copy(update={"limit": None}) if by else spec, labels)
-    seen: set[str] = set()
+    roles_read: set[str] = set()
     for number, record in enumerate(_records(origin), 1):
         text = (record.text or "").strip()
         chosen.keeps(record, len(text.split()))
         if is_chat and text:
-            seen.update(turn["role"] for turn in json.loads(text))
-        if chosen.is_full or (number >= fewest and chosen.is_certain and roles.keys() <= seen):
+            roles_read.update(turn["role"] for turn in json.loads(text))
+        if chosen.is_full or (number >= fewest and chosen.is_certain and roles.keys() <= roles_read):
             break
     yield from chosen.complaints(origin.location)
     for name, place in roles.items():
-        if name not in seen:
-            yield Complaint(no_role(name, seen), place)
+        if name not in roles_read:
+            yield Complaint(no_role(name, roles_read), place)
 
 
 def _records(origin: Origin) -> Iterator[Record]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
-from typing import Generic, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -66,22 +66,10 @@ class Draws:
         upto = _zipf(len(items))
         return items[bisect_right(upto, self.below(upto[-1]))]
 
-
-class Weighted(Generic[T]):
-    """Items with integer weights, one of which can be drawn.
-
-    Args:
-        weights: each item and its weight.
-    """
-
-    def __init__(self, weights: Mapping[T, int]) -> None:
-        self.items = tuple(weights)
-        self.weights = tuple(weights.values())
-        self._upto = list(accumulate(self.weights))
-
-    def draw(self, draws: Draws) -> T:
+    def weighted(self, weights: Mapping[T, int]) -> T:
         """Return one item, with a chance in proportion to its weight."""
-        return self.items[bisect_right(self._upto, draws.below(self._upto[-1]))]
+        upto = list(accumulate(weights.values()))
+        return list(weights)[bisect_right(upto, self.below(upto[-1]))]
 
 
 @cache

@@ -3,7 +3,9 @@
 import codecs
 import glob
 import gzip
+import io
 import re
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,12 +44,12 @@ def has_byte(path: Path, byte: bytes) -> bool:
         return any(byte in piece for piece in iter(lambda: file.read(2**20), b""))
 
 
-def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
+def _decode(file: IO[bytes], path: Path, longest: int = LONGEST_TEXT) -> Iterator[str]:
     offset = 0
-    for number, raw in enumerate(iter(lambda: file.readline(LONGEST_TEXT + 1), b""), 1):
-        if len(raw) > LONGEST_TEXT:
+    for number, raw in enumerate(iter(lambda: file.readline(longest + 1), b""), 1):
+        if len(raw) > longest:
             raise ReporterError(
-                f"{path}:{number}: this line has more than {LONGEST_TEXT:,} bytes; split it into several texts"
+                f"{path}:{number}: this line has more than {longest:,} bytes; split it into several texts"
             )
         try:
             line = raw.decode("utf-8")
@@ -72,27 +74,20 @@ def _not_utf8(path: Path, line: int, offset: int, error: UnicodeDecodeError, aft
 
 
 def characters(path: Path, size: int) -> Iterator[str]:
-    """Yield the text of a file in pieces of at most so many bytes; a byte order mark is left out.
+    """Yield the text of a file in pieces of at most so many characters; a byte order mark is left out.
 
     Raises:
         ReporterError: the file cannot be read, or is not UTF-8; with line and byte.
     """
-    decoder, offset, line = codecs.getincrementaldecoder("utf-8")(), 0, 1
     with _opened(path) as file:
-        while True:
-            raw = file.read(size)
-            begun = len(decoder.getstate()[0])  # bytes of a character whose others are in this piece
-            try:
-                piece = decoder.decode(raw, final=not raw)
-            except UnicodeDecodeError as error:
-                line += error.object[: error.start].count(b"\n")
-                raise _not_utf8(path, line, offset - begun, error, b"") from error
-            line += piece.count("\n")
-            if text := piece.removeprefix("\ufeff") if offset - begun == 0 else piece:
-                yield text
-            if not raw:
-                return
-            offset += len(raw)
+        text = io.TextIOWrapper(cast("io.BufferedReader", file), "utf-8-sig", newline="")
+        try:
+            yield from iter(lambda: text.read(size), "")
+        except UnicodeDecodeError:
+            with _opened(path) as again:
+                for _ in _decode(again, path, sys.maxsize - 1):
+                    pass  # up to the line that is not UTF-8
+            raise
 
 
 def _require_text(start: bytes, path: Path) -> None:

@@ -72,9 +72,7 @@ def read_table(
     for where, row in _rows(path, kind, check, column, named, table):
         value = row.get(str(column))
         text = written(value, where) if chat else _text(value, str(column), where)
-        yield Record(
-            text, **{key: mark_of(row.get(name), f"{where}: the {key} '{name}'") for key, name in named.items()}
-        )
+        yield Record(text, **marks_of(row, named, where))
 
 
 def read_marks(
@@ -184,6 +182,11 @@ def _text(value: Any, column: str, where: str) -> str | None:
     raise ReporterError(
         f"{where}: the value of '{column}' must be text, got {_shown(value)}; name another `column`, or quote it"
     )
+
+
+def marks_of(row: Mapping[str, Any], named: Mapping[str, str], where: str) -> dict[str, str | None]:
+    """Return the label and the cluster of a row, by key; ``named`` has the column of each."""
+    return {key: mark_of(row.get(name), f"{where}: the {key} '{name}'") for key, name in named.items()}
 
 
 def mark_of(value: Any, what: str) -> str | None:
@@ -395,7 +398,7 @@ def _decoded(text: str, start: int) -> tuple[Any, int]:
 def _json_objects(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield the values of a JSON array, or values one after the other, a piece of the file at a time."""
     pieces = characters(path, _PIECE)
-    text, start, line, wanted, in_array = "", 0, 1, "first", False
+    text, start, line, expected, in_array = "", 0, 1, "first", False
     while True:
         here = _skipped(text, start)
         line, start = line + text.count("\n", start, here), here
@@ -403,22 +406,22 @@ def _json_objects(path: Path) -> Iterator[tuple[str, Any]]:
             text, start = next(pieces, ""), 0
             if text:
                 continue
-            if in_array or wanted == "comma":
+            if in_array or expected == "comma":
                 raise ReporterError(f"cannot read {path}: line {line}: the file ends within the list")
             return
         mark = text[start]
-        if wanted == "first" and mark == "[":
-            start, wanted, in_array = start + 1, "value or end", True
-        elif in_array and mark == "]" and wanted in ("comma", "value or end"):
-            start, wanted, in_array = start + 1, "end", False
-        elif in_array and mark == "," and wanted == "comma":
-            start, wanted = start + 1, "value"
-        elif wanted in ("end", "comma"):
+        if expected == "first" and mark == "[":
+            start, expected, in_array = start + 1, "value or end", True
+        elif in_array and mark == "]" and expected in ("comma", "value or end"):
+            start, expected, in_array = start + 1, "end", False
+        elif in_array and mark == "," and expected == "comma":
+            start, expected = start + 1, "value"
+        elif expected in ("end", "comma"):
             raise ReporterError(f"cannot read {path}: line {line}: unexpected {text[start : start + 20]!r}")
         else:
             value, text, start, passed = _next_value(path, text, start, line, pieces)
             yield f"{path}:{line}", value
-            line, wanted = line + passed, "comma" if in_array else "value"
+            line, expected = line + passed, "comma" if in_array else "value"
 
 
 def _skipped(text: str, start: int) -> int:
@@ -466,12 +469,11 @@ def _parquet_rows(path: Path, check: _Check, column: str | None, named: _Named, 
             check(names)
             # DuckDB renames columns that differ in case alone; their order stays.
             types = {name: (given, kind) for name, (given, kind, *_) in zip(names, described, strict=True)}
-            wanted = _wanted(types, column, named)
-            terms = [_term(types[name], path, name, key) for key, name in wanted.items()]
-            connection.execute(f"SELECT {', '.join(terms)} FROM {source}")
+            terms = _terms(types, path, column, named)
+            connection.execute(f"SELECT {', '.join(terms.values())} FROM {source}")
             rows = chain.from_iterable(iter(lambda: connection.fetchmany(_AT_ONCE), []))
             for number, row in enumerate(rows, before + 1):
-                yield f"{path}: row {number}", dict(zip(wanted.values(), row, strict=True))
+                yield f"{path}: row {number}", dict(zip(terms, row, strict=True))
         except duckdb.Error as error:
             message = first_line(error)
             advice = "; save the file as UTF-8" if "UTF-8" in message else ""
@@ -488,11 +490,11 @@ def _parquet_names(connection: Any, pattern: str) -> list[str]:
     return names
 
 
-def _wanted(types: Mapping[str, tuple[str, str]], column: str | None, named: _Named) -> dict[str, str]:
-    """Return the columns to read, by key."""
+def _terms(types: Mapping[str, tuple[str, str]], path: Path, column: str | None, named: _Named) -> dict[str, str]:
+    """Return the SQL term of each column to read, by its name."""
     if named is None:
         named = {name: name for name, (_, kind) in types.items() if _is_one_value(kind)}
-    return {**named, "column": str(column)}
+    return {name: _term(types[name], path, name, key) for key, name in {**named, "column": str(column)}.items()}
 
 
 def _is_one_value(kind: str) -> bool:
@@ -548,8 +550,8 @@ def _copy(
             described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
             check([column_name(name) for name, *_ in described])
             types = {column_name(name): (name, kind) for name, kind, *_ in described}
-            terms = {name: _term(types[name], path, name, key) for key, name in _wanted(types, column, named).items()}
-            listed_terms = ", ".join(f"{term} AS {identifier(name)}" for name, term in terms.items())
+            terms = _terms(types, path, column, named).items()
+            listed_terms = ", ".join(f"{term} AS {identifier(name)}" for name, term in terms)
             # In the order of the rows, since there is one thread: `rowid` may be the name of a column.
             rows = f"SELECT {listed_terms} FROM {source} {part}"
             connection.execute(f"COPY ({rows}) TO {quoted(str(copied))} (FORMAT parquet)")

@@ -3,17 +3,16 @@
 A shard is a run of consecutive texts. Where it begins and ends depends on the texts alone, never on the model, the
 batch size or what was measured before, so that a killed run can go on at the last finished one.
 
-A corpus is tokenised once for all models that read it alike, and kept on disk: ``ids.bin`` (int32) and ``special.bin``
-(one byte a token), all texts one after the other; ``starts.npy`` (int64, where each text begins, and the end of the
-last), ``cut.npy`` (bool) and ``originals.npy`` (int64); where texts are read in windows, or are conversations, also
-``marks.bin`` (one byte a token: where a window begins, and what is context alone).
+A corpus is tokenised once for all models that read it alike, and kept on disk: ``ids.bin`` (int32) and ``marks.bin``
+(one byte a token: whether it is special, where a text or a window begins, and what is context alone), all texts one
+after the other; ``starts.npy`` (int64, where each text begins, and the end of the last), ``cut.npy`` (bool) and
+``originals.npy`` (int64).
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -146,8 +145,7 @@ class TokenisedText:
         What counts and what is context are shuffled apart, so that the same tokens count as before.
         """
         ids, draws = self.ids.copy(), np.random.default_rng([seed, self.index])
-        own_tokens = ~self.special
-        for part in (own_tokens,) if self.context is None else (own_tokens & ~self.context, own_tokens & self.context):
+        for part in (~self.special & self.counted, ~self.special & ~self.counted):
             ids[part] = draws.permutation(ids[part])
         return replace(self, ids=ids)
 
@@ -223,9 +221,8 @@ class TokenisedCorpus:
         cut: whether each text was longer than the limit, shape (texts,).
         originals: for each text the place of the first one of which the model reads the same ids, shape (texts,).
         ids: int32, shape (tokens,).
-        special: True where a token is not the text's own, shape (tokens,).
-        marks: bit 0 where a window begins, bit 1 where a token is context alone, shape (tokens,); None where each text
-            is read as one and all of it counts.
+        marks: bit 0 where a token is not the text's own, bit 1 where a text or a window begins, bit 2 where a token is
+            context alone, shape (tokens,).
         clusters: for each text the place of the first one of its cluster, shape (texts,); None without clusters.
     """
 
@@ -235,8 +232,7 @@ class TokenisedCorpus:
     cut: NDArray[np.bool_]
     originals: NDArray[np.int64]
     ids: NDArray[np.int32]
-    special: NDArray[np.bool_]
-    marks: NDArray[np.uint8] | None = None
+    marks: NDArray[np.uint8]
     clusters: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
@@ -262,27 +258,20 @@ class TokenisedCorpus:
     @property
     def windows(self) -> int:
         """How many inputs the model reads: texts that have tokens, or windows of them."""
-        if self.marks is None:
-            return int((np.diff(self.starts) > 0).sum())
         return int(np.count_nonzero(self.marks & _BEGINS))
 
     def of(self, shard: Shard) -> list[TokenisedText]:
         """Return the texts of a shard that have tokens, or all of their windows."""
         starts = self.starts[shard.start : shard.stop + 1].tolist()
         ids = self.ids[starts[0] : starts[-1]].astype(np.int64)
-        special = np.array(self.special[starts[0] : starts[-1]])
-        marks = None if self.marks is None else np.array(self.marks[starts[0] : starts[-1]])
+        marks = np.array(self.marks[starts[0] : starts[-1]])
         inputs = []
         for index, start, stop in zip(range(shard.start, shard.stop), starts[:-1], starts[1:], strict=True):
-            rows = slice(start - starts[0], stop - starts[0])
-            if stop == start:
-                continue
-            cut = bool(self.cut[index])
-            begins = [0] if marks is None else np.flatnonzero(marks[rows] & _BEGINS).tolist()
-            for window, (begin, end) in enumerate(pairwise([*begins, stop - start])):
-                part = slice(rows.start + begin, rows.start + end)
-                context = None if marks is None else (marks[part] & _CONTEXT) > 0
-                inputs.append(TokenisedText(index + window * len(self), ids[part], special[part], cut, context))
+            begins = start - starts[0] + np.flatnonzero(marks[start - starts[0] : stop - starts[0]] & _BEGINS)
+            for window, (begin, end) in enumerate(pairwise([*begins.tolist(), stop - starts[0]])):
+                special, context = ((marks[begin:end] & mark) > 0 for mark in (_SPECIAL, _CONTEXT))
+                number, cut = index + window * len(self), bool(self.cut[index])
+                inputs.append(TokenisedText(number, ids[begin:end], special, cut, context))
         return inputs
 
     def text_of(self, texts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -290,7 +279,7 @@ class TokenisedCorpus:
         return np.asarray(texts % max(1, len(self)))
 
 
-_BEGINS, _CONTEXT = 1, 2  # bits of ``marks``
+_SPECIAL, _BEGINS, _CONTEXT = 1, 2, 4  # bits of ``marks``
 
 
 def tokenise_corpus(
@@ -303,22 +292,18 @@ def tokenise_corpus(
     waiting: Callable[[str], None] | None = None,
 ) -> TokenisedCorpus:
     """Tokenise a corpus, shard by shard; see :func:`tokenise_texts`."""
-    kinds = _FILES if windows or chat else {name: kind for name, kind in _FILES.items() if name != "marks"}
-    parts = shards(texts)
     inputs = _tokenised(texts, shards(texts, PIECE_CHARACTERS), tokenizer, max_tokens, windows, chat)
     if folder is None:
-        files = [io.BytesIO() for _ in kinds]
-        starts, cut, firsts = _write(inputs, len(texts), files)
+        files = io.BytesIO(), io.BytesIO()
+        starts, cut, firsts = _write(inputs, len(texts), *files)
         if isinstance(tokenizer, GivenTokens):  # which may be states without ids
             firsts = originals(text.encode("utf-8", "surrogatepass") for text in texts)
-        of_tokens = (np.frombuffer(x.getvalue(), kind) for x, kind in zip(files, kinds.values(), strict=True))
-        made = TokenisedCorpus(texts.name, tuple(parts), starts, cut, firsts, *of_tokens)
-        return replace(made, clusters=texts.clusters)
+        ids, marks = (np.frombuffer(x.getvalue(), kind) for x, kind in zip(files, (np.int32, np.uint8), strict=True))
+        return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, firsts, ids, marks, texts.clusters)
 
     def fill(fresh: Path) -> None:
-        with ExitStack() as stack:
-            opened = [stack.enter_context((fresh / f"{name}.bin").open("wb")) for name in kinds]
-            starts, cut, firsts = _write(inputs, len(texts), opened)
+        with (fresh / "ids.bin").open("wb") as of_ids, (fresh / "marks.bin").open("wb") as of_marks:
+            starts, cut, firsts = _write(inputs, len(texts), of_ids, of_marks)
         for file, array in (("starts", starts), ("cut", cut), ("originals", firsts)):
             np.save(fresh / f"{file}.npy", array)
 
@@ -326,36 +311,28 @@ def tokenise_corpus(
     return _opened(texts, Artifact(folder, again).made(fill, f"tokens of {texts.name}", waiting))
 
 
-_FILES: dict[str, Any] = {"ids": np.int32, "special": np.bool_, "marks": np.uint8}  # one number a token
-
-
 def _write(
-    inputs: Iterable[TokenisedText], count: int, files: Sequence[BinaryIO]
+    inputs: Iterable[TokenisedText], count: int, ids: BinaryIO, marks: BinaryIO
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
     """Write the tokens of all texts; return where each begins, which were cut, and the first text of the same ids."""
-    ids, special, *marks = files
     sizes, cut = np.zeros(count + 1, dtype=np.int64), np.zeros(count, dtype=np.bool_)
     read = [b""] * count
     for text in inputs:
         ids.write(text.ids.astype(np.int32).tobytes())
-        special.write(text.special.tobytes())
+        of_text = (_SPECIAL * text.special + _CONTEXT * ~text.counted).astype(np.uint8)
+        of_text[:1] |= _BEGINS
+        marks.write(of_text.tobytes())
         place = text.index % count
         sizes[place + 1], cut[place] = sizes[place + 1] + len(text), text.cut
         read[place] = blake2b(read[place] + text.ids.tobytes(), digest_size=8).digest()  # after the windows before it
-        for file in marks:
-            of_text = np.where(text.counted, 0, _CONTEXT).astype(np.uint8)
-            of_text[:1] |= _BEGINS
-            file.write(of_text.tobytes())
     return np.cumsum(sizes), cut, originals(read)
 
 
 def _opened(texts: Texts, folder: Path) -> TokenisedCorpus:
     """Map the tokens in a folder."""
     starts, cut, of_first = (np.load(folder / f"{name}.npy") for name in ("starts", "cut", "originals"))
-    ids, special = _mapped(folder / "ids.bin", np.int32), _mapped(folder / "special.bin", np.bool_)
-    marks = _mapped(folder / "marks.bin", np.uint8) if (folder / "marks.bin").exists() else None
-    parts = tuple(shards(texts))
-    return TokenisedCorpus(texts.name, parts, starts, cut, of_first, ids, special, marks, texts.clusters)
+    ids, marks = _mapped(folder / "ids.bin", np.int32), _mapped(folder / "marks.bin", np.uint8)
+    return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, of_first, ids, marks, texts.clusters)
 
 
 def _mapped(path: Path, dtype: Any) -> NDArray[Any]:
@@ -448,14 +425,13 @@ def _conversations(
 def _in_windows(text: TokenisedText, windows: Windows, texts: int) -> Iterator[TokenisedText]:
     number = 0
     for start, context in windows_of(text.special, windows):
-        if text.context is not None:
-            context = context | text.context[start]
+        context = context | ~text.counted[start]
         if not context.all():
             yield TokenisedText(text.index + number * texts, text.ids[start], text.special[start], text.cut, context)
             number += 1
 
 
-def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first: int = 0) -> list[TokenisedText]:
+def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None) -> list[TokenisedText]:
     """Tokenise texts as the tokenizer does by default: special tokens added, long texts cut at ``max_tokens``.
 
     Texts that give no token at all are left out.
@@ -463,31 +439,26 @@ def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first
     Raises:
         ReporterError: the tokenizer fails, or takes too much time or memory.
     """
-    limit = allowed_for(sum(map(len, raw)), f"{first + 1:,} to {first + len(raw):,}")
-    return in_child(lambda: _read(raw, tokenizer, max_tokens, first), limit)
+    return in_child(lambda: _read(raw, tokenizer, max_tokens, 0), allowed_for(sum(map(len, raw)), f"1 to {len(raw):,}"))
 
 
 def _read(raw: list[str], tokenizer: Any, max_tokens: int | None, first: int) -> list[TokenisedText]:
-    with failing_as("the tokenizer of the model fails"):
-        return _tokenise(raw, tokenizer, max_tokens, first)
-
-
-def _tokenise(raw: list[str], tokenizer: Any, max_tokens: int | None, first: int) -> list[TokenisedText]:
-    whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
-    never = ids_without_words(tokenizer)
     result = []
-    for offset, (ids, special) in enumerate(zip(whole["input_ids"], whole["special_tokens_mask"], strict=True)):
-        cut = max_tokens is not None and len(ids) > max_tokens
-        if cut:
-            # Asked again, because only the tokenizer knows how to cut and keep the closing special token.
-            short = tokenizer(
-                raw[offset], return_special_tokens_mask=True, truncation=True, max_length=max_tokens, verbose=False
-            )
-            ids, special = short["input_ids"], short["special_tokens_mask"]
-        if ids:
-            token_ids = np.asarray(ids, dtype=np.int64)
-            not_own = np.asarray(special, dtype=bool) | np.isin(token_ids, never)
-            result.append(TokenisedText(first + offset, token_ids, not_own, cut))
+    with failing_as("the tokenizer of the model fails"):
+        never = ids_without_words(tokenizer)
+        whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
+        for offset, (ids, special) in enumerate(zip(whole["input_ids"], whole["special_tokens_mask"], strict=True)):
+            cut = max_tokens is not None and len(ids) > max_tokens
+            if cut:
+                # Asked again, because only the tokenizer knows how to cut and keep the closing special token.
+                short = tokenizer(
+                    raw[offset], return_special_tokens_mask=True, truncation=True, max_length=max_tokens, verbose=False
+                )
+                ids, special = short["input_ids"], short["special_tokens_mask"]
+            if ids:
+                token_ids = np.asarray(ids, dtype=np.int64)
+                not_own = np.asarray(special, dtype=bool) | np.isin(token_ids, never)
+                result.append(TokenisedText(first + offset, token_ids, not_own, cut))
     return result
 
 

@@ -75,7 +75,7 @@ def own_model(language_model):
     @cache
     def get(name):
         with warnings.catch_warnings(action="ignore"):
-            own = AutoModel.from_pretrained(language_model(name)).eval()
-        return own.get_encoder() if own.config.is_encoder_decoder else own
+            plain = AutoModel.from_pretrained(language_model(name)).eval()
+        return plain.get_encoder() if plain.config.is_encoder_decoder else plain
 
     return get

@@ -3,9 +3,19 @@
 import json
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 from reporter.core.errors import ReporterError
+
+IDS = torch.tensor([[7, 8, 9, 10, 11, 12, 7, 9]])
+MASK = torch.ones_like(IDS)
+
+
+def states_of(model):
+    """Return the residual stream of a model on a few tokens."""
+    with torch.inference_mode():
+        return model.states(IDS, MASK)
 
 
 def change_weights(folder, change):

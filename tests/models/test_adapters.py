@@ -5,14 +5,12 @@ import warnings
 
 import pytest
 import torch
-from models.folders import configure, refused
+from models.folders import IDS, MASK, configure, refused
 from oracles.families import build_family, build_language_model
 from safetensors.torch import load_file, save_file
 
 from reporter.models.head import load_head
 
-IDS = torch.tensor([[7, 8, 9, 10, 11, 12, 7, 9]])
-MASK = torch.ones_like(IDS)
 LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"]}
 
 
@@ -38,9 +36,9 @@ def adapted(base, folder, head=False, kind="Lora", new_tokens=0, saved=(), **opt
             tokenizer.save_pretrained(folder)
             model.resize_token_embeddings(len(model.get_input_embeddings().weight) + new_tokens)
         more = (LORA if kind == "Lora" else {}) | options | ({"task_type": "CAUSAL_LM"} if head else {})
-        own = moved(peft.get_peft_model(model, getattr(peft, f"{kind}Config")(**more))).eval()
-        own.save_pretrained(folder, **dict(saved))
-    return own
+        peft_model = moved(peft.get_peft_model(model, getattr(peft, f"{kind}Config")(**more))).eval()
+        peft_model.save_pretrained(folder, **dict(saved))
+    return peft_model
 
 
 KINDS = {
@@ -51,10 +49,7 @@ KINDS = {
     "embedding": {"target_modules": ["embed_tokens", "down_proj"]},
     "saved modules": {"modules_to_save": ["norm"]},
     "one layer": {"layers_to_transform": [1], "layers_pattern": "layers"},
-    "patterns": {
-        "rank_pattern": {"layers.0.self_attn.q_proj": 2},
-        "alpha_pattern": {"layers.1.self_attn.q_proj": 64},
-    },
+    "patterns": {"rank_pattern": {"layers.0.self_attn.q_proj": 2}, "alpha_pattern": {"layers.1.self_attn.q_proj": 64}},
     "rows": {"trainable_token_indices": [7, 9]},
     "repeated layers": {"layer_replication": [[0, 2], [1, 3]]},
     "VeRA": {"kind": "Vera", "r": 4, "target_modules": ["q_proj", "v_proj"]},
@@ -68,11 +63,11 @@ KINDS = {
 @pytest.mark.parametrize("name", KINDS)
 def test_states_are_those_of_peft(head, name, family, tmp_path, loaded):
     base = family("qwen2" if name == "biases" else "llama")
-    own = adapted(base, tmp_path / "lora", head, **KINDS[name])
+    peft_model = adapted(base, tmp_path / "lora", head, **KINDS[name])
     model, plain = loaded(base, adapter=tmp_path / "lora"), loaded(base)
     with torch.inference_mode():
         mine, without = (m.run(IDS, MASK) for m in (model, plain))
-        theirs = own(input_ids=IDS, output_hidden_states=True).hidden_states
+        theirs = peft_model(input_ids=IDS, output_hidden_states=True).hidden_states
     torch.testing.assert_close((*mine.path[:-1], mine.final), theirs, rtol=1e-4, atol=1e-5)
     assert not torch.allclose(mine.last, without.last, atol=1e-3)
     if name != "repeated layers":
@@ -96,10 +91,10 @@ def test_states_and_logits_are_those_of_peft(name, tied, tmp_path, loaded):
     """PEFT changes an embedding and not the head that is tied to it, or the other way round."""
     (tmp_path / "base").mkdir()
     base = build_language_model("llama", tmp_path / "base", tie_word_embeddings=tied)
-    own = adapted(base, tmp_path / "lora", True, **HEADS[name])
+    peft_model = adapted(base, tmp_path / "lora", True, **HEADS[name])
     model, ids = loaded(base, adapter=tmp_path / "lora"), NEW if "new" in name else IDS
     with torch.inference_mode():
-        mine, theirs = model.run(ids, torch.ones_like(ids)), own(input_ids=ids, output_hidden_states=True)
+        mine, theirs = model.run(ids, torch.ones_like(ids)), peft_model(input_ids=ids, output_hidden_states=True)
         logits = load_head(model.checkpoint, model, offline=True).logits(mine.last[0])
     torch.testing.assert_close((*mine.path[:-1], mine.final), theirs.hidden_states, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(logits, theirs.logits[0], rtol=1e-4, atol=1e-4)

@@ -123,9 +123,9 @@ def test_an_unknown_model_is_measured_also_where_it_overwrites_its_states(kind):
     assert (anatomy.family, anatomy.role, anatomy.layers, anatomy.width) == ("toy", "decoder", 3, WIDTH)
     assert (anatomy.positions, anatomy.norm_placement, anatomy.last_hidden_state) == ("not-added", "none", "block")
     assert (anatomy.vocabulary_size, anatomy.max_tokens, anatomy.self_test) == (VOCABULARY, 16, 0.0)
-    own = model(**result.inputs(IDS, MASK, output_hidden_states=True)).hidden_states
-    assert own[0].abs().sum() > 0
-    torch.testing.assert_close(result.capture.take(4), own, rtol=0, atol=0)
+    expected = model(**result.inputs(IDS, MASK, output_hidden_states=True)).hidden_states
+    assert expected[0].abs().sum() > 0
+    torch.testing.assert_close(result.capture.take(4), expected, rtol=0, atol=0)
 
 
 def lazy(self, input_ids, attention_mask, output_hidden_states=False):

@@ -71,15 +71,15 @@ VERIFIED = {"bert", "albert", "t5", "bart", "gpt2", "openai-gpt", "opt, projecte
 @of_families(*CASES)
 def test_the_path_and_the_final_state_are_the_models_own(name, model, own_model):
     """Some models list the closed state last, and some leave out what enters the first block."""
-    own, (ids, mask), last = own_model(name), padded(model), CASES[name][4]
+    plain_model, (ids, mask), last = own_model(name), padded(model), CASES[name][4]
     if name == "rwkv":
-        own.config.rescale_every = 0  # it would halve the stream
+        plain_model.config.rescale_every = 0  # it would halve the stream
     with torch.inference_mode():
         run = model.run(ids, mask)
-        theirs = own(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+        theirs = plain_model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
         torch.testing.assert_close(run.path, model.states(ids, mask), rtol=0, atol=0)
         closed, by_token = model.close(run.path[-1]), model.close(run.path[-1][mask.bool()])
-        embedded = own.get_input_embeddings()(ids)
+        embedded = plain_model.get_input_embeddings()(ids)
     assert len(run.path) == model.anatomy.layers + 1
     listed = theirs.hidden_states[:-1]
     assert_close(*((run.path, [embedded, *listed]) if name in SHIFTED else (run.path[:-1], listed)), mask)
@@ -101,12 +101,12 @@ def test_the_path_and_the_final_state_are_the_models_own(name, model, own_model)
 
 @of_families(*FAMILIES)
 def test_the_state_after_attention_is_what_the_named_modules_see(name, model, own_model):
-    own, (ids, mask), returned = own_model(name), padded(model), name in PARALLEL_ATTENTION
+    plain_model, (ids, mask), returned = own_model(name), padded(model), name in PARALLEL_ATTENTION
     named = re.compile(re.escape((PARALLEL_ATTENTION | families.AFTER_ATTENTION)[name]).replace(r"\{\}", r"\d+"))
-    seeing = [module for path, module in own.named_modules() if named.fullmatch(path)]
+    seeing = [module for path, module in plain_model.named_modules() if named.fullmatch(path)]
     with torch.inference_mode(), calls_of([seeing]) as (calls,):
         run = model.run(ids, mask, attention=True)
-        before = own(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
+        before = plain_model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
     assert len(run.attention) == model.anatomy.layers
     expected = [x + added if returned else taken[0] for x, (taken, added) in zip(before[:-1], calls, strict=True)]
     assert_close(run.attention, [x.view_as(run.path[0]) for x in expected], mask, rtol=1e-5, atol=1e-5)
@@ -158,24 +158,24 @@ def test_states_depend_neither_on_other_texts_nor_on_what_was_measured_before(mo
 @of_families("bert", "albert, two inner", "gpt2", "gpt-j", "neox, parallel", "opt, projected", "gemma2", "granite")
 def test_attention_and_the_head_are_found_in_bfloat16_and_in_silence(name, model, language_model, loaded, capfd):
     rough, names = loaded(language_model(name), dtype="bfloat16"), []
-    for one in (model, rough):
-        paths = {module: path for path, module in one.module.named_modules()}
-        names.append([paths[part] for part in one.attention.modules])
+    for each in (model, rough):
+        paths = {module: path for path, module in each.module.named_modules()}
+        names.append([paths[part] for part in each.attention.modules])
         capfd.readouterr()
-        logits = head_of(one).logits(torch.zeros(3, one.anatomy.final_width or 32))
+        logits = head_of(each).logits(torch.zeros(3, each.anatomy.final_width or 32))
         assert capfd.readouterr() == ("", "")
-        assert logits.shape == (3, one.anatomy.vocabulary_size) and logits.dtype == one.module.dtype
+        assert logits.shape == (3, each.anatomy.vocabulary_size) and logits.dtype == each.module.dtype
     assert rough.anatomy.attention == model.anatomy.attention and names[0] == names[1]
 
 
 def assert_logits_are_the_models_own(name, folder, model):
     head, (ids, mask) = head_of(model), padded(model)
     with warnings.catch_warnings(action="ignore"):
-        own = families.language_model_class(name).from_pretrained(folder).eval()
+        plain_model = families.language_model_class(name).from_pretrained(folder).eval()
     with torch.inference_mode():
         run = model.run(ids, mask)
         mine = [head.logits(states[mask.bool()]) for states in (run.last, model.close(run.path[-1]))]
-        theirs = own(input_ids=ids, attention_mask=mask).logits[mask.bool()]
+        theirs = plain_model(input_ids=ids, attention_mask=mask).logits[mask.bool()]
     torch.testing.assert_close(mine, [theirs] * 2, rtol=1e-4, atol=1e-4)
     assert head.kind == ("causal" if CASES[name][2] == "decoder" else "masked")
     assert head.mask_id == (4 if head.kind == "masked" else None)
@@ -296,11 +296,11 @@ def test_a_decoder_reads_the_text_beside_its_encoder(name, layers, copy, loaded)
         captured = model.run(ids, torch.ones_like(ids))
     # The whole pair, as anybody would call it for teacher forcing.
     with warnings.catch_warnings(action="ignore"), torch.inference_mode():
-        own = AutoModel.from_pretrained(folder).eval()
-        result = own(input_ids=ids[:, 1:], decoder_input_ids=ids, output_hidden_states=True)
+        plain_model = AutoModel.from_pretrained(folder).eval()
+        result = plain_model(input_ids=ids[:, 1:], decoder_input_ids=ids, output_hidden_states=True)
     torch.testing.assert_close(captured.path[:-1], result.decoder_hidden_states[:-1])
     torch.testing.assert_close(captured.last, result.last_hidden_state)
-    assert anatomy.parameters == sum(p.numel() for p in own.get_decoder().parameters())
+    assert anatomy.parameters == sum(p.numel() for p in plain_model.get_decoder().parameters())
     plain = PlainModel(model.checkpoint, anatomy.layers, anatomy.last_hidden_state, offline=True)
     torch.testing.assert_close([x[0] for x in captured.path], plain.states(ids[0].tolist())[0])
 
@@ -311,8 +311,8 @@ def test_logits_of_a_decoder_beside_its_encoder_are_those_of_teacher_forcing(nam
     model = loaded(folder, part="decoder")
     ids = torch.tensor([[1, 7, 8, 9, 10, 11, 2]])
     with warnings.catch_warnings(action="ignore"), torch.inference_mode():
-        own = families.language_model_class(name).from_pretrained(folder).eval()
-        theirs = own(input_ids=ids[:, 1:], decoder_input_ids=ids).logits[0]
+        plain_model = families.language_model_class(name).from_pretrained(folder).eval()
+        theirs = plain_model(input_ids=ids[:, 1:], decoder_input_ids=ids).logits[0]
         mine = head_of(model).logits(model.run(ids, torch.ones_like(ids)).last[0])
     torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
@@ -341,14 +341,14 @@ def test_a_text_tower_is_measured_with_its_images_or_alone(prefix, whole, role, 
         torch.manual_seed(0)
         more = {"text_config": _TEXT, "vision_config": _IMAGE} if whole else _TEXT
         name = prefix if whole else f"{prefix}Text"
-        own = getattr(transformers, f"{name}Model")(getattr(transformers, f"{name}Config")(**more))
-        families.spread(own)
-        own.save_pretrained(tmp_path)
+        plain_model = getattr(transformers, f"{name}Model")(getattr(transformers, f"{name}Config")(**more))
+        families.spread(plain_model)
+        plain_model.save_pretrained(tmp_path)
     model = loaded(tmp_path)
     anatomy, ids = model.anatomy, torch.tensor([[7, 8, 9, 10, 2]])
     assert (anatomy.part, anatomy.role) == ("text" if whole else None, role)
     assert (anatomy.layers, anatomy.width, anatomy.max_tokens) == (3, 32, 40)
-    tower, mask = (own.text_model if whole else own).eval(), torch.ones_like(ids)
+    tower, mask = (plain_model.text_model if whole else plain_model).eval(), torch.ones_like(ids)
     with torch.inference_mode():
         states = model.states(ids, mask)
         theirs = tower(input_ids=ids, attention_mask=mask, output_hidden_states=True)

@@ -142,9 +142,9 @@ def test_fetching_asks_for_no_pickle_and_a_failure_is_one_line(hub, find, family
     hub.folder = family("gpt2")
     assert load(checkpoint, "cpu", offline=False).anatomy.family == "gpt2"
     assert load(random_init(checkpoint, 3), "cpu", offline=True).anatomy.family == "gpt2"
-    asked, drawn = hub.downloads[1], hub.downloads[-1]
-    assert asked["revision"] == NEW and not asked["local_files_only"]
-    assert not any(pattern.endswith((".bin", ".py")) or pattern == "*" for pattern in asked["allow_patterns"])
+    fetched, drawn = hub.downloads[1], hub.downloads[-1]
+    assert fetched["revision"] == NEW and not fetched["local_files_only"]
+    assert not any(pattern.endswith((".bin", ".py")) or pattern == "*" for pattern in fetched["allow_patterns"])
     assert drawn["local_files_only"] and not any("safetensors" in pattern for pattern in drawn["allow_patterns"])
 
 

@@ -5,15 +5,13 @@ import re
 
 import pytest
 import torch
-from models.folders import change_weights, configure, refused
+from models.folders import IDS, MASK, change_weights, configure, refused, states_of
 from oracles.families import build_language_model, write_tokenizer
 from safetensors.torch import load_file
 
 from reporter.core.errors import ReporterError
 from reporter.models.head import load_head
 from reporter.models.weights import limited
-
-IDS = torch.arange(6, 16)[None]
 
 
 def without(part):
@@ -32,11 +30,6 @@ class Planted:
 
     def __reduce__(self):
         return (self.ran.touch, ())
-
-
-def states_of(model):
-    with torch.inference_mode():
-        return model.states(IDS, torch.ones_like(IDS))
 
 
 def test_weights_without_a_pooler_load_in_silence_and_always_alike(copy, loaded, capfd):
@@ -181,23 +174,6 @@ def test_layers_that_predict_further_tokens_are_left_out(copy, loaded, name, pla
     assert model.anatomy.layers == 3 and torch.equal(states_of(model)[-1], states_of(whole)[-1])
 
 
-EXPERTS = ("mixtral", "olmoe", "gpt-oss", "deepseek-v3", "jamba", "qwen3-next")
-
-
-@pytest.mark.parametrize("name", EXPERTS)
-def test_heads_of_mixtures_of_experts_have_the_logits_of_the_model(name, tmp_path, loaded):
-    from transformers import AutoModelForCausalLM
-
-    folder = build_language_model(name, tmp_path)
-    model = loaded(folder)
-    head = load_head(model.checkpoint, model, offline=True)
-    with torch.no_grad():
-        expected = AutoModelForCausalLM.from_pretrained(folder).eval()(IDS).logits[0]
-    with torch.inference_mode():
-        mine = head.logits(model.run(IDS, torch.ones_like(IDS)).last[0])
-    torch.testing.assert_close(mine, expected, rtol=1e-4, atol=1e-4)
-
-
 def test_buffers_that_a_file_holds_count_as_weights(copy, loaded):
     """Training sets the bias by which a mixture of experts chooses, though no gradient reaches it."""
     folder, bias = copy("deepseek-v3"), "layers.1.mlp.gate.e_score_correction_bias"
@@ -332,7 +308,7 @@ def test_a_loaded_model_pads_on_the_right_and_has_no_head_and_no_cache(copy, loa
     expected = states_of(model)
     assert outputs[0].past_key_values is None and outputs[0].hidden_states is None
     with torch.inference_mode(), pytest.raises(IndexError):
-        model.states(IDS + 1000, torch.ones_like(IDS))
+        model.states(IDS + 1000, MASK)
     # A pass that failed leaves nothing behind.
     torch.testing.assert_close(states_of(model), expected, rtol=0, atol=0)
 

@@ -6,16 +6,13 @@ import warnings
 
 import pytest
 import torch
-from models.folders import configure, refused
+from models.folders import IDS, MASK, configure, refused, states_of
 from oracles.families import build_family
 from safetensors.numpy import load_file as arrays_of
 from safetensors.torch import load_file, save_file
 
 from reporter.app.verify.by_model import PlainModel
 from reporter.models.head import load_head
-
-IDS = torch.tensor([[7, 8, 9, 10, 11, 12, 7, 9]])
-MASK = torch.ones_like(IDS)
 
 SIZES = {"block_count": "num_hidden_layers", "context_length": "max_position_embeddings", "vocab_size": "vocab_size"}
 SIZES |= {"embedding_length": "hidden_size", "feed_forward_length": "intermediate_size"}
@@ -51,12 +48,7 @@ def test_states_of_a_gguf_file_are_those_of_the_same_weights(family, tmp_path, l
     write(family("qwen2"), tmp_path / "model.gguf")
     mine, plain = loaded(tmp_path / "model.gguf"), loaded(family("qwen2"))
     assert (mine.anatomy.role, mine.anatomy.layers, mine.anatomy.width) == ("decoder", 3, 32)
-    torch.testing.assert_close(states(mine), states(plain), rtol=1e-5, atol=1e-6)
-
-
-def states(model):
-    with torch.inference_mode():
-        return model.run(IDS, MASK).path
+    torch.testing.assert_close(states_of(mine), states_of(plain), rtol=1e-5, atol=1e-6)
 
 
 @pytest.fixture
@@ -91,7 +83,7 @@ def test_compressed_tensors(family, packed, loaded):
     how = {"quant_method": "compressed-tensors", "format": "int-quantized", "quantization_status": "compressed"}
     how |= {"ignore": [], "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}
     model = loaded(packed(change=in_integers, **how))
-    torch.testing.assert_close(states(model), states(loaded(packed("by-hand", by_hand))), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(states_of(model), states_of(loaded(packed("by-hand", by_hand))), rtol=1e-5, atol=1e-6)
     assert model.anatomy.parameters == loaded(family("llama")).anatomy.parameters
     assert model.anatomy.role == "decoder"
 
@@ -117,7 +109,7 @@ def test_fp8_weights_are_multiplied_by_their_scales_or_refused(dtype, packed, lo
 
     plain = packed("by-hand", by_hand)
     model = loaded(packed(change=lambda *x: in_eighths(*x)[0], **FP8), dtype=dtype)
-    torch.testing.assert_close(states(model), states(loaded(plain, dtype=dtype)))
+    torch.testing.assert_close(states_of(model), states_of(loaded(plain, dtype=dtype)))
     message = refused(loaded, packed("unnamed", lambda *x: in_eighths(*x)[0]))
     assert "_scale_inv" in message and "measure the original model" in message
     lacking = packed("lacking", lambda name, weight: {name: in_eighths(name, weight)[0][name]}, **FP8)
@@ -141,9 +133,9 @@ def test_bitnet_weights_count_though_they_are_packed(packed, loaded):
     model, other = loaded(folder), loaded(packed("rolled", rolled, **how))
     assert [group for group in model.groups if model.groups[group] != other.groups[group]] == ["2"]
     with torch.inference_mode(), warnings.catch_warnings(action="ignore"):
-        own = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
-        theirs = own(input_ids=IDS, output_hidden_states=True).hidden_states
-    torch.testing.assert_close(tuple(states(model)[:-1]), theirs[:-1])
+        theirs_whole = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+        theirs = theirs_whole(input_ids=IDS, output_hidden_states=True).hidden_states
+    torch.testing.assert_close(tuple(states_of(model)[:-1]), theirs[:-1])
 
 
 @pytest.mark.parametrize("bits", [4, 8])
@@ -157,14 +149,14 @@ def test_bitsandbytes(bits, tmp_path, loaded):
 
     with warnings.catch_warnings(action="ignore"):
         how = BitsAndBytesConfig(load_in_4bit=True) if bits == 4 else BitsAndBytesConfig(load_in_8bit=True)
-        own = AutoModel.from_pretrained(base, quantization_config=how, dtype=torch.float32).eval()
-        own.save_pretrained(tmp_path / "packed")
+        theirs_whole = AutoModel.from_pretrained(base, quantization_config=how, dtype=torch.float32).eval()
+        theirs_whole.save_pretrained(tmp_path / "packed")
         AutoTokenizer.from_pretrained(base).save_pretrained(tmp_path / "packed")
         with torch.inference_mode():
-            theirs = own(input_ids=IDS, output_hidden_states=True).hidden_states
+            theirs = theirs_whole(input_ids=IDS, output_hidden_states=True).hidden_states
     model, plain = loaded(tmp_path / "packed"), loaded(base)
     assert (model.anatomy.role, model.anatomy.parameters) == ("decoder", plain.anatomy.parameters)
-    mine, before = states(model)[-2], states(plain)[-2]
+    mine, before = states_of(model)[-2], states_of(plain)[-2]
     near, far = ((x - theirs[-2]).norm() / theirs[-2].norm() for x in (mine, before))
     assert near < 0.02 < far if bits == 4 else near < 0.05
     assert not torch.equal(mine, before)
@@ -208,8 +200,10 @@ def test_numbers_of_a_split_model_are_those_of_one_device(name, family, tmp_path
     if name == "gpt2":
         heads = [load_head(model.checkpoint, model, offline=True) for model in (parts, plain)]
         torch.testing.assert_close(*(head.logits(theirs.last[0]) for head in heads))
-        own, _ = PlainModel(parts.checkpoint, 3, parts.anatomy.last_hidden_state, offline=True).states(IDS[0].tolist())
-        torch.testing.assert_close(own, [x[0] for x in theirs.path])
+        theirs_whole, _ = PlainModel(parts.checkpoint, 3, parts.anatomy.last_hidden_state, offline=True).states(
+            IDS[0].tolist()
+        )
+        torch.testing.assert_close(theirs_whole, [x[0] for x in theirs.path])
 
 
 def test_an_offload_folder_that_cannot_be_made_is_refused(tmp_path, family, found, monkeypatch):

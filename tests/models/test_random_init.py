@@ -76,7 +76,7 @@ def test_the_fingerprint_covers_all_but_the_weights_and_nothing_of_the_training_
     assert (made.name, made.initialised, made.label) == ("random-init", 3, "model 'm', checkpoint 'random-init'")
     assert (made.step, made.loss, made.unigram_entropy, made.warning) == (None, None, None, "")
     several = [made, trained, random_init(trained, 4), random_init(replace(trained, dtype="bfloat16"), 3)]
-    assert len({one.fingerprint for one in several}) == 4
+    assert len({checkpoint.fingerprint for checkpoint in several}) == 4
     (folder / "model.safetensors").unlink()
     assert random_init(trained, 3).fingerprint == made.fingerprint and drawn(trained).anatomy.layers == 3
     prints = [made.fingerprint]

@@ -26,6 +26,17 @@ def ids(*tokens):
     return {token: i for i, token in enumerate(tokens)}
 
 
+def tokenizer_of(tokens, special=(), written=None, **added):
+    """Return as much of a tokenizer as words and names need; ``special`` are ids, ``added`` is by text."""
+    return SimpleNamespace(
+        get_vocab=ids(*tokens).copy,
+        convert_ids_to_tokens=lambda i: [(written or tokens)[k] for k in i],
+        all_special_tokens=[tokens[i] for i in special],
+        all_special_ids=special,
+        added_tokens_decoder={tokens.index(text): token for text, token in added.items()},
+    )
+
+
 def vocabulary(kind, vocabulary, special):
     added = [{"id": 0, "content": special}] * bool(special)
     return {"added_tokens": added, "model": {"type": kind, "vocab": vocabulary}}
@@ -75,8 +86,7 @@ def test_tokens_that_belong_together():
         (["<s>", " the", "ing", " é", " ", "."], {1: "the"}, [2], []),  # mistral-common
         (["<s>", *map(chr, range(ord("a"), 0x180)), "▁", "Ġ"], {1: "a"}, [], []),  # characters: none is a mark
     ):
-        has = {"get_vocab": ids(*tokens).copy, "all_special_tokens": tokens[:1]}
-        tokenizer = SimpleNamespace(added_tokens_decoder={}, **has)
+        tokenizer = tokenizer_of(tokens, [0])
         result = word_tokens(tokenizer, len(tokens))
         marked = [of.nonzero()[0].tolist() for of in (result.goes_on, result.unfinished)]
         assert (result.words, marked) == (words, [goes_on, unfinished])
@@ -108,14 +118,14 @@ def test_added_tokens_read_as_they_were_added_and_count_as_words():
     """In the alphabet of bytes an é stands for the byte E9, and in an added token for itself."""
     added = ["café", "Größe", "naïve", "<tag>", "ab c"]
     tokens = ["<s>", *map(in_bytes, (" the", "na")), *added]
-    decoder = {i: AddedToken(text, special=text == "<tag>") for i, text in enumerate(tokens) if text in added}
-    has = {"all_special_tokens": ["<s>", "<tag>"], "all_special_ids": [0, 6], "added_tokens_decoder": decoder}
-    tokenizer = SimpleNamespace(
-        get_vocab=ids(*tokens).copy, convert_ids_to_tokens=lambda i: [tokens[k] for k in i], **has
-    )
+    tokenizer = tokenizer_of(tokens, [0, 6], **{text: AddedToken(text, special=text == "<tag>") for text in added})
     names = token_names(tokenizer, range(len(tokens)))
     assert list(names.values()) == ["<s>", "␣the", "na", "café", "Größe", "naïve", "<tag>", "ab␣c"]
     assert word_tokens(tokenizer, len(tokens)).words == {1: "the", 3: "café", 4: "Größe", 5: "naïve"}
+    normalised = tokenizer_of(
+        ["a", "b", "北京"], written=["a", "b", " 北  京 "], 北京=AddedToken("北京", special=False)
+    )
+    assert token_names(normalised, range(3)) == {0: "a", 1: "b", 2: "北京"}
 
 
 def test_what_is_added_to_a_text_is_found_on_a_text_that_the_tokenizer_reads(tmp_path):
@@ -149,7 +159,7 @@ def test_how_tokens_of_other_tokenizers_read():
     ends = [f"{sign}</w>" for sign in SIGN.values()]  # CLIP: GPT-2's alphabet, and a mark at the end
     clip = [*SIGN.values(), *ends, in_bytes("été") + "</w>", in_bytes("नमस्ते") + "</w>"]
     assert readable(clip, ())[-2:] == ("été␣", "नमस्ते␣")
-    words = word_tokens(SimpleNamespace(get_vocab=ids(*clip).copy, all_special_tokens=[]), len(clip)).words
+    words = word_tokens(tokenizer_of(clip), len(clip)).words
     assert list(words.values()) == ["A", "I", "a", "été", "नमस्ते"]
     assert [token.kind for token in classify([*clip, "Größe"], (), {len(clip)})[-3:]] == ["alphabetic"] * 3
     characters = [*map(chr, range(0x20, 0x250)), "▁", "Ġ", "的"]  # CANINE: every character is a token
@@ -165,16 +175,6 @@ def test_what_cannot_be_seen_is_shown_by_its_number():
         ("👩\u200d", "👩\u200d"),
     ):
         assert readable([token, "cat"], ()) == (shown, "cat")
-
-
-def test_an_added_token_reads_as_it_was_added_whatever_its_normaliser_does():
-    added = {2: AddedToken("北京", special=False)}
-    has = {"all_special_tokens": [], "all_special_ids": [], "added_tokens_decoder": added}
-    written = ["a", "b", " 北  京 "]
-    tokenizer = SimpleNamespace(
-        get_vocab=ids("a", "b", "北京").copy, convert_ids_to_tokens=lambda i: [written[k] for k in i], **has
-    )
-    assert token_names(tokenizer, range(3)) == {0: "a", 1: "b", 2: "北京"}
 
 
 def ids_of(model, text="the mouse was gone", limit=100):
@@ -229,11 +229,7 @@ DEEP = '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"
 @pytest.mark.parametrize(
     ("file", "changes", "message"),
     [
-        (
-            "tokenizer.json",
-            {"post_processor": NO_SUCH_TOKEN},
-            "fails on a short text: PanicException",
-        ),
+        ("tokenizer.json", {"post_processor": NO_SUCH_TOKEN}, "fails on a short text: PanicException"),
         ("tokenizer.json", {"normalizer": growing("a")}, "needs more than 1.0 GiB of memory; check `normalizer`"),
         ("tokenizer.json", {"normalizer": growing("z"), "added_tokens": [ADDED]}, "needs more than 1.0 GiB of memory"),
         ("tokenizer.json", DEEP, "cannot read the tokenizer"),

@@ -115,9 +115,9 @@ def test_models_trained_side_by_side_are_those_trained_alone(resolved):
     with given(3):
         prepare_together([*beside, ()], shown)
     assert (shown.steps, sum(shown.advanced)) == (["training m, m, m, 12 steps"], 12)
-    for one, other in zip(alone, beside, strict=True):
-        assert [c.loss for c in trained(one)] == [c.loss for c in trained(other)]
-        assert all(same(a, b) for a, b in zip(one, other, strict=True))
+    for first, other in zip(alone, beside, strict=True):
+        assert [c.loss for c in trained(first)] == [c.loss for c in trained(other)]
+        assert all(same(a, b) for a, b in zip(first, other, strict=True))
     assert not same(alone[0][1], alone[2][1])  # of another seed
     prepare_together(beside, again)
     assert not again.steps
@@ -250,14 +250,14 @@ def test_a_recipe_begins_where_the_one_that_it_continues_ended(chain, architectu
 
 
 def test_a_continued_recipe_is_identified_by_what_it_continues(chain):
-    (one,) = chain(m=tuned())["m"]
+    (first,) = chain(m=tuned())["m"]
     # One more checkpoint of the base, which still ends where it did, changes nothing.
     for base in ({}, {"checkpoints": (0, 4)}):
-        assert chain(base, m=tuned())["m"][0].fingerprint == one.fingerprint
+        assert chain(base, m=tuned())["m"][0].fingerprint == first.fingerprint
     # Steps after the base are not the steps of a model that was trained on the same texts from the start.
     fresh = SMALL | {"train_on": "second"}
     for base, m in (({"seed": 1}, tuned()), ({"checkpoints": (0, 2)}, tuned()), ({}, tuned(seed=1)), ({}, fresh)):
-        assert chain(base, m=m)["m"][0].fingerprint != one.fingerprint
+        assert chain(base, m=m)["m"][0].fingerprint != first.fingerprint
 
 
 def test_a_chain_is_trained_in_order_and_kept_without_its_base(chain, monkeypatch):

@@ -67,5 +67,5 @@ def test_pocket_models_know_every_word_that_they_are_asked_about(name):
     concepts = [pairs for own in study.sections["pairs"].values() for pairs in own.concepts.values()]
     texts += [text for pairs in concepts for pair in pairs for text in pair]
     texts += [word for probe in study.sections["probes"].values() for words in probe.words.values() for word in words]
-    known = {word for record in grammar_texts(2000, (6, 10), 0) for word in re.findall(r"\w+", record.text)}
-    assert {word for text in texts for word in re.findall(r"\w+", text)} <= known
+    vocabulary = {word for record in grammar_texts(2000, (6, 10), 0) for word in re.findall(r"\w+", record.text)}
+    assert {word for text in texts for word in re.findall(r"\w+", text)} <= vocabulary

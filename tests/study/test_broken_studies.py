@@ -31,10 +31,7 @@ BROKEN: dict[tuple[str, str], list[tuple[str, ...]]] = {
         ("study: s\nmodels: {»con: gpt2}\n", "models.con: invalid name: no file on Windows can have it"),
         ("study: s\nmodels: {»Aux.v2: gpt2}\n", "models.'Aux.v2': invalid name: no file on Windows"),
         ("study: s\nmodels: {»m.: gpt2}\n", "models.'m.': invalid name: no file on Windows"),
-        (
-            "study: s\nmodels: {Dreams: gpt2, »dreams: bert}\n",
-            "models.dreams: differs from 'Dreams' in case",
-        ),
+        ("study: s\nmodels: {Dreams: gpt2, »dreams: bert}\n", "models.dreams: differs from 'Dreams' in case"),
         (
             "study: s\nmodels: {m: gpt2}\ncorpora: {C: {texts: [a]}, »c: {texts: [b]}}\n",
             "corpora.c: differs from 'C' in case alone; rename",
@@ -144,10 +141,7 @@ BROKEN: dict[tuple[str, str], list[tuple[str, ...]]] = {
         ("file: a.jsonl, chat: true, role: user, by: »[user]", "by: name all roles here, and remove `role`"),
         ("file: a.csv, label: mood, by: [joy, »joy]", "by[1]: 'joy' is listed twice"),
         ("file: a.csv, label: m, by: [a b, »a-b]", "by[1]: adds a corpus named 'c.a-b', which is taken; rename"),
-        (
-            "file: a.csv, label: m, by: [Joy, »joy]",
-            "by[1]: adds a corpus named 'c.joy', which differs from 'c.Joy'",
-        ),
+        ("file: a.csv, label: m, by: [Joy, »joy]", "by[1]: adds a corpus named 'c.joy', which differs from 'c.Joy'"),
         (f"file: a.csv, label: m, by: [joy, »{'x' * 63}]", "by[1]: named 'c.' and … more than 64 characters; shorten"),
         ("texts: [a], stride: »4", "stride: needs `window`; add `window: 512`"),
         ("texts: [a], window: 8, stride: »9", "stride: must be at most `window` (8) … got 9"),

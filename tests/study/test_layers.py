@@ -97,10 +97,10 @@ def test_so_do_lists_of_words_pairs_datasets_and_plugins():
     probes = "probes: {p: {words: words.yaml}, q: {words: shipped}}\npairs: {r: {file: r.yaml}}\n"
     text = BASE.replace("wiki: {", "data: {dataset: ./data}\n  hub: {dataset: owner/data}\n  wiki: {")
     Path("base.yaml").write_text(f"{text}plugins: [plug.py]\n{probes}")
-    said = read_yaml(child("").text).data
-    assert said["plugins"] == ["../plug.py"] and said["pairs"] == {"r": {"file": "../r.yaml"}}
-    assert said["probes"] == {"p": {"words": "../words.yaml"}, "q": {"words": "shipped"}}
-    assert [said["corpora"][name]["dataset"] for name in ("data", "hub")] == ["../data", "owner/data"]
+    data = read_yaml(child("").text).data
+    assert data["plugins"] == ["../plug.py"] and data["pairs"] == {"r": {"file": "../r.yaml"}}
+    assert data["probes"] == {"p": {"words": "../words.yaml"}, "q": {"words": "shipped"}}
+    assert [data["corpora"][name]["dataset"] for name in ("data", "hub")] == ["../data", "owner/data"]
 
 
 def test_what_is_stored_says_everything_by_itself():

@@ -107,7 +107,7 @@ def test_a_corpus_is_of_the_kind_of_its_key_and_defaults_are_filled_in(load):
 
 
 def test_a_model_is_of_the_kind_of_its_key_and_a_bare_text_is_a_hub_id(load):
-    recipe = Recipe(architecture="llama", train_on="c", steps=5)
+    recipe = {"architecture": "llama", "train_on": "c", "steps": 5}
     models = {
         "gpt2": HubModel(hub="gpt2"),
         "{hub: gpt2, dtype: auto, trust_remote_code: true}": HubModel(hub="gpt2", dtype="auto", trust_remote_code=True),

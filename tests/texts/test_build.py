@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from reporter.study.corpora import with_shares
 from reporter.texts import build as build_module
 from reporter.texts.sources import generated
-from reporter.texts.sources import stored as inline
 from reporter.texts.sources.generated import GeneratedCorpus
 from reporter.texts.sources.stored import FileCorpus, InlineCorpus
 from reporter.texts.texts import Record
@@ -74,7 +73,7 @@ def test_an_exception_half_way_leaves_nothing(build, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(inline, "read_inline", broken)
+        patch.setattr(build_module, "_records", broken)
         build(TWO)
     assert folders(tmp_path) == []
     assert list(build(TWO)) == ["one two", "three"]
@@ -145,9 +144,9 @@ def test_the_words_come_within_a_text_of_those_wanted_and_the_order_stays(build)
 def test_the_draw_hangs_on_nothing_but_the_texts(build, tmp_path):
     whole = list(build(WIKI))
     (tmp_path / "a.txt").write_text("\n".join(reversed(whole)))
-    one, other = build(sized(WIKI), **words(600)), build(sized(FileCorpus(file="a.txt")), **words(600))
-    assert list(one) == list(other)[::-1]
-    assert set(build(sized(WIKI), **words(200))) < set(one), "a smaller draw lies within a larger one"
+    first, other = build(sized(WIKI), **words(600)), build(sized(FileCorpus(file="a.txt")), **words(600))
+    assert list(first) == list(other)[::-1]
+    assert set(build(sized(WIKI), **words(200))) < set(first), "a smaller draw lies within a larger one"
 
 
 def test_labels_stay_with_their_texts_and_what_comes_after_the_filters_is_thinned(build, tmp_path):
@@ -167,12 +166,12 @@ def test_copies_of_a_text_are_thinned_like_the_others(build, text):
 
 
 def test_the_whole_corpus_is_built_once_for_all_sizes(build, tmp_path):
-    whole, one, again = build(WIKI), build(sized(WIKI), **words(600)), build(sized(WIKI), "two", **words(600))
+    whole, first, again = build(WIKI), build(sized(WIKI), **words(600)), build(sized(WIKI), "two", **words(600))
     build(sized(WIKI), **words(300))
-    assert again.folder == one.folder != whole.folder and again.name == "two"
+    assert again.folder == first.folder != whole.folder and again.name == "two"
     assert len(list((tmp_path / "cache" / "texts").iterdir())) == 3
-    kept = list(one)
-    (one.folder / "texts.bin").unlink()
+    kept = list(first)
+    (first.folder / "texts.bin").unlink()
     assert list(build(sized(WIKI), **words(600))) == kept
 
 

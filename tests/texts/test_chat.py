@@ -77,13 +77,13 @@ def test_a_long_conversation_is_cut_or_read_in_windows(tokenizer):
 
 
 def test_what_cannot_be_rendered_says_so(tokenizer, monkeypatch):
-    for template, said in (
+    for template, says in (
         (None, "has no chat template"),
         ("{{ raise_exception('no system') }}", r"conversation 1: .* rejects it \(no system\)"),
         ("<s> nothing", "conversation 1: the chat template omits or changes turn 1"),
     ):
         monkeypatch.setattr(tokenizer, "chat_template", template)
-        with pytest.raises(ReporterError, match=said):
+        with pytest.raises(ReporterError, match=says):
             read(tokenizer, Chat())
 
 

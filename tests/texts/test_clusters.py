@@ -48,7 +48,7 @@ def test_a_sample_keeps_clusters_and_a_repeated_text_goes_with_its_first_author(
     starts = np.array([0, 0, 1, 3, 3, 4, 6, 7])  # the first text and the fourth have no token
     none, cut = np.zeros(0), np.zeros(7, bool)
     firsts = originals(map(str.encode, texts))
-    corpus = TokenisedCorpus("t", (), starts, cut, firsts, none, none, clusters=texts.clusters)
+    corpus = TokenisedCorpus("t", (), starts, cut, firsts, none, none, texts.clusters)
     assert corpus.units.tolist() == [0, 1, 2, 0, 0, 5, 2], "the fourth text repeats the first, which is ann's"
     assert np.flatnonzero(corpus.representatives).tolist() == [1, 2, 4, 5]
 

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reporter.core.errors import ReporterError
 from reporter.texts import build_texts
 from reporter.texts.sources.generated import GeneratedCorpus
 from reporter.texts.sources.stored import FileCorpus, InlineCorpus
@@ -22,27 +21,6 @@ PROSE = "= Title =\n\nFirst line\nsecond line \n \t\n\n\nLast one\n"
 ROWS = [("a, b", "joy"), ('q"', "sad"), ("two\nlines", "joy"), (" p ", "fear"), ("NULL", "sad"), ("2020-1-1", "x")]
 ENDINGS = ["csv", "tsv", "jsonl", "json", "parquet", "csv.gz", "tsv.gz", "jsonl.gz", "json.gz"]
 BOTH = {"column": "text", "label": "label"}
-
-
-@pytest.fixture
-def of(build, tmp_path):
-    """Return a function that writes a file, if there is a content, and builds its texts."""
-
-    def run(name, content=None, **options):
-        if content is not None:
-            (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
-        return build(FileCorpus(file=name, **options))
-
-    return run
-
-
-@pytest.fixture
-def refused(of):
-    def run(message, name, content=None, **options):
-        with pytest.raises(ReporterError, match=rf"^corpus 'mine': .*{message}"):
-            of(name, content, **options)
-
-    return run
 
 
 def write_table(path, rows, columns=("text", "label")):
@@ -100,33 +78,33 @@ def test_a_folder_or_a_pattern_of_documents(build, tmp_path):
         assert [name.split(".")[0] for name in documents] == list(names)
 
 
-def test_what_is_not_there_and_keys_that_do_not_go_with_the_kind_of_file_are_named(refused, tmp_path):
+def test_what_is_not_there_and_keys_that_do_not_go_with_the_kind_of_file_are_named(refused_file, tmp_path):
     (tmp_path / "folder").mkdir()
-    refused(r"there is no file .*no\.txt; check the path$", "no.txt")
-    refused(r"folder is a folder; .*`unit: document`", "folder")
-    refused(r"the folder .*folder has no \.txt file; name another", "folder", unit="document")
-    refused(r"is a pattern; add `unit: document`", "*.txt")
-    refused(r"no file matches .*\*\.txt; check", "*.txt", unit="document")
-    refused(r"there is no file .*t\.parquet; check the path$", "t.parquet", column="text")
-    refused(r"`label` needs a table .*a\.txt is plain text; remove `label`", "a.txt", "one", label="text")
-    refused(
+    refused_file(r"there is no file .*no\.txt; check the path$", "no.txt")
+    refused_file(r"folder is a folder; .*`unit: document`", "folder")
+    refused_file(r"the folder .*folder has no \.txt file; name another", "folder", unit="document")
+    refused_file(r"is a pattern; add `unit: document`", "*.txt")
+    refused_file(r"no file matches .*\*\.txt; check", "*.txt", unit="document")
+    refused_file(r"there is no file .*t\.parquet; check the path$", "t.parquet", column="text")
+    refused_file(r"`label` needs a table .*a\.txt is plain text; remove `label`", "a.txt", "one", label="text")
+    refused_file(
         r"t\.csv is a table, .*remove `unit` and add `column: NAME`", "t.csv", "text\na\n", column="text", unit="line"
     )
 
 
-def test_a_broken_gzip_and_invalid_utf8_are_named_by_line_and_byte(refused):
+def test_a_broken_gzip_and_invalid_utf8_are_named_by_line_and_byte(refused_file):
     for content in (b"not gzip at all", gzip.compress(PROSE.encode(), mtime=0)[:-12]):
-        refused(r"a\.txt\.gz is not a complete gzip file", "a.txt.gz", content)
+        refused_file(r"a\.txt\.gz is not a complete gzip file", "a.txt.gz", content)
     bad = b'text\n"good \xc3\xa9"\n"bad \xe9"\n'
     for name, content in (("a.txt", bad), ("a.csv", bad), ("a.jsonl", b'{"text": "x"}\n\n{"text": "\xe9"}\n')):
         says = rf"{name}:3: byte {content.index(0xE9)} \(0xe9\) is not UTF-8"
-        refused(says, name, content, column=None if name == "a.txt" else "text")
-    refused(r"b\.txt is UTF-16, not UTF-8; .*iconv", "b.txt", "one".encode("utf-16"))
-    refused(r"c\.txt is a binary file .*name a text file", "c.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+        refused_file(says, name, content, column=None if name == "a.txt" else "text")
+    refused_file(r"b\.txt is UTF-16, not UTF-8; .*iconv", "b.txt", "one".encode("utf-16"))
+    refused_file(r"c\.txt is a binary file .*name a text file", "c.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_texts_and_labels_of_a_table_and_its_columns_where_one_is_missing(build, of, refused, tmp_path, ending):
+def test_texts_and_labels_of_a_table_and_its_columns_where_one_is_missing(build, of, refused_file, tmp_path, ending):
     name = f"t.{ending}"
     write_table(tmp_path / name, ROWS)
     texts = of(name, **BOTH)
@@ -134,10 +112,12 @@ def test_texts_and_labels_of_a_table_and_its_columns_where_one_is_missing(build,
     assert [*map(texts.label, range(6)), texts.labels] == [*(label for _, label in ROWS), ("joy", "sad", "fear", "x")]
     given = build(InlineCorpus(texts=tuple(text for text, _ in ROWS)))  # the hash is that of the texts alone
     assert of(name, column="text").hash == given.hash != texts.hash
-    refused(rf"t\.{ending} has no column 'Texts' for `column`.* 'text'\? Columns: text, label", name, column="Texts")
-    refused(r"has no column 'zzz' for `column`\. Columns: text, label", name, column="zzz")
-    refused(r"has no column 'labels' for `label`; did you mean 'label'\?", name, column="text", label="labels")
-    refused(r"is a table; .*`column: NAME`\. Columns: text, label", name)
+    refused_file(
+        rf"t\.{ending} has no column 'Texts' for `column`.* 'text'\? Columns: text, label", name, column="Texts"
+    )
+    refused_file(r"has no column 'zzz' for `column`\. Columns: text, label", name, column="zzz")
+    refused_file(r"has no column 'labels' for `label`; did you mean 'label'\?", name, column="text", label="labels")
+    refused_file(r"is a table; .*`column: NAME`\. Columns: text, label", name)
 
 
 @settings(max_examples=20, deadline=None)
@@ -152,13 +132,13 @@ def test_any_unicode_comes_back_as_it_was(rows, ending):
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "json", "parquet"])
-def test_null_texts_are_dropped_and_null_labels_are_none(of, refused, tmp_path, ending):
+def test_null_texts_are_dropped_and_null_labels_are_none(of, refused_file, tmp_path, ending):
     write_table(tmp_path / f"t.{ending}", [("one", None), (None, "x"), ("two", "y")])
     texts = of(f"t.{ending}", **BOTH)
     assert (list(texts), texts.dropped) == (["one", "two"], 1)
     assert [texts.label(0), texts.label(1), texts.labels] == [None, "y", ("y",)]
     write_table(tmp_path / f"u.{ending}", [(None, "x"), ("", "x")])
-    refused(
+    refused_file(
         r"passes the filters: 2 missing or empty; add texts, or name another `column`", f"u.{ending}", column="text"
     )
 
@@ -185,7 +165,7 @@ def test_unusual_tables_are_read(of, tmp_path):
         assert list(of(f"it's [1]*?.{kind}", column=column)) == many
 
 
-def test_malformed_tables_are_named_by_line(refused):
+def test_malformed_tables_are_named_by_line(refused_file):
     for name, content, message in (
         ("t.csv", "text,label\na,b\nc, d, e\n", r"t\.csv:3: this row has 3 columns, but the first row has 2; .*quotes"),
         ("t.csv", 'text,label\na,b\n"x" y,c\n', r"t\.csv:3: invalid CSV row .*quotes"),
@@ -205,11 +185,11 @@ def test_malformed_tables_are_named_by_line(refused):
         ("t.parquet", b"no parquet", r"cannot read .*t\.parquet: .*\S$"),
         ("t.json", b'[{"text": "a"}, {', r"cannot read .*t\.json: .*\S$"),
     ):
-        refused(message, name, content, **BOTH)
+        refused_file(message, name, content, **BOTH)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "json", "duckdb"])
-def test_columns_of_the_wrong_type_are_named(refused, tmp_path, kind):
+def test_columns_of_the_wrong_type_are_named(refused_file, tmp_path, kind):
     for number, (query, says) in enumerate(
         (
             ("1 AS text, 'x' AS label", r"'text' must (hold|be) text, got (INTEGER|BIGINT|1); name another `column`"),
@@ -218,7 +198,7 @@ def test_columns_of_the_wrong_type_are_named(refused, tmp_path, kind):
         )
     ):
         write_query(tmp_path / f"{number}.{kind}", query)
-        refused(says, f"{number}.{kind}", **BOTH)
+        refused_file(says, f"{number}.{kind}", **BOTH)
 
 
 # Memory does not grow with the corpus, while it is built and while it is read.

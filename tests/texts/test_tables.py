@@ -219,9 +219,8 @@ def tsv(*rows):
         (tsv(("1", '5" and 6" pipes'), ("2", '"ok" she said')), ['5" and 6" pipes', '"ok" she said']),
     ],
 )  # fmt: skip
-def test_quotes_of_a_tsv_file_are_what_they_are_in_the_whole_file(build, tmp_path, content, texts):
-    (tmp_path / "t.tsv").write_text(content)
-    assert list(build(FileCorpus(file="t.tsv", column="text"))) == texts
+def test_quotes_of_a_tsv_file_are_what_they_are_in_the_whole_file(of, content, texts):
+    assert list(of("t.tsv", content, column="text")) == texts
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
@@ -246,7 +245,7 @@ def test_what_a_program_writes_is_read_or_refused(tmp_path, name, quoting):
     assert refused < (1 if quoting else 75)
 
 
-def test_rows_that_cannot_be_told_apart_are_refused_by_line(refused, tmp_path):
+def test_rows_that_cannot_be_told_apart_are_refused_by_line(refused_file):
     for name, content, message in (
         ("a.tsv", 'text\n"he said ""hi"""\n"two\nlines"\n', r"a\.tsv:3: quotes may enclose values"),
         ("s.tsv", 'text\n"begins\nends"\n', r"s\.tsv:2: quotes may enclose values"),
@@ -272,8 +271,7 @@ def test_rows_that_cannot_be_told_apart_are_refused_by_line(refused, tmp_path):
         ("p.json", '[{"text": "a"}]'.encode("utf-16"), r"p\.json is UTF-16"),
         ("q.csv", gzip.compress(b"text\na\n"), r"q\.csv is compressed; add \.gz to its name"),
     ):
-        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-        refused(message, FileCorpus(file=name, column=None if name.endswith("txt") else "text"))
+        refused_file(message, name, content, column=None if name.endswith("txt") else "text")
 
 
 @pytest.mark.parametrize(
@@ -287,15 +285,14 @@ def test_rows_that_cannot_be_told_apart_are_refused_by_line(refused, tmp_path):
         ("f.csv", 'text\n"one\ntwo"\ntext\n', ["one\ntwo", "text"]),
     ],
 )  # fmt: skip
-def test_what_can_be_read_in_one_way_is_read(build, tmp_path, name, content, texts):
-    (tmp_path / name).write_text(content)
-    assert list(build(FileCorpus(file=name, column="text"))) == texts
+def test_what_can_be_read_in_one_way_is_read(of, name, content, texts):
+    assert list(of(name, content, column="text")) == texts
 
 
-def test_a_database_is_read_in_the_order_of_its_rows_with_what_was_written_last(build, refused, tmp_path):
+def test_a_database_is_read_in_the_order_of_its_rows_with_what_was_written_last(of, refused_file, tmp_path):
     with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
         database.execute("CREATE TABLE t AS SELECT 'text ' || i AS text, 9 - i AS rowid FROM range(3) AS rows(i)")
-    assert list(build(FileCorpus(file="t.duckdb", column="text"))) == ["text 0", "text 1", "text 2"]
+    assert list(of("t.duckdb", column="text")) == ["text 0", "text 1", "text 2"]
     log = tmp_path / "t.duckdb.wal"
     for number in (3, 4):  # as the files are while another program has not finished, or after it was killed
         with duckdb.connect(str(tmp_path / "other.duckdb")) as database:
@@ -304,29 +301,26 @@ def test_a_database_is_read_in_the_order_of_its_rows_with_what_was_written_last(
             files = [(path, path.read_bytes()) for path in (log, tmp_path / "t.duckdb")]
         for path, content in files:
             path.write_bytes(content)
-        assert len(build(FileCorpus(file="t.duckdb", column="text"))) == number + 1
+        assert len(of("t.duckdb", column="text")) == number + 1
     with duckdb.connect(str(tmp_path / "twice.duckdb")) as database:
         database.execute("CREATE TABLE t AS SELECT 'a' AS text, 'b' AS \"text \"")
-    refused("has several columns 'text'", FileCorpus(file="twice.duckdb", column="text"))
+    refused_file("has several columns 'text'", "twice.duckdb", column="text")
 
 
-def test_a_table_of_a_database_is_named_where_there_are_several_and_nothing_in_it_runs(build, refused, tmp_path):
+def test_a_table_of_a_database_is_named_where_there_are_several_and_nothing_in_it_runs(of, refused_file, tmp_path):
     with duckdb.connect(str(tmp_path / "two.duckdb")) as database:
         database.execute("CREATE TABLE a AS SELECT 'one' AS text; CREATE TABLE b AS SELECT 'two' AS text")
-    assert list(build(FileCorpus(file="two.duckdb", column="text", table="b"))) == ["two"]
-    refused(r"has 2 tables; name one with `table: NAME`: a, b", FileCorpus(file="two.duckdb", column="text"))
-    refused(r"has no table 'c'\. Tables: a, b", FileCorpus(file="two.duckdb", column="text", table="c"))
-    (tmp_path / "t.csv").write_text("text\na\n")
-    refused(r"`table` needs a \.duckdb file", FileCorpus(file="t.csv", column="text", table="c"))
+    assert list(of("two.duckdb", column="text", table="b")) == ["two"]
+    refused_file(r"has 2 tables; name one with `table: NAME`: a, b", "two.duckdb", column="text")
+    refused_file(r"has no table 'c'\. Tables: a, b", "two.duckdb", column="text", table="c")
+    refused_file(r"`table` needs a \.duckdb file", "t.csv", "text\na\n", column="text", table="c")
     with duckdb.connect(str(tmp_path / "view.duckdb")) as database:
         database.execute("CREATE VIEW v AS SELECT content AS text FROM read_text('/etc/hostname')")
-    refused(r"has a view 'v', which could run", FileCorpus(file="view.duckdb", column="text"))
+    refused_file(r"has a view 'v', which could run", "view.duckdb", column="text")
 
 
-def test_a_value_longer_than_a_piece_of_the_file_is_read(build, tmp_path, monkeypatch):
+def test_a_value_longer_than_a_piece_of_the_file_is_read(of, refused_file, tmp_path, monkeypatch):
     monkeypatch.setattr("reporter.texts.tables._PIECE", 7)
     FORMATS["a.json"](tmp_path / "t.json", rows_of(NASTY[:9]))
-    assert list(build(FileCorpus(file="t.json", column="text"))) == [text.strip() for text, *_ in NASTY[:9]]
-    with pytest.raises(ReporterError, match=r"line 1: invalid JSON"):
-        (tmp_path / "u.json").write_text('[{"text": "a"}, {"text": "never ends')
-        build(FileCorpus(file="u.json", column="text"))
+    assert list(of("t.json", column="text")) == [text.strip() for text, *_ in NASTY[:9]]
+    refused_file(r"u\.json: line 1: invalid JSON", "u.json", '[{"text": "a"}, {"text": "never ends', column="text")

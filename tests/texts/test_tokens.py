@@ -18,10 +18,10 @@ def test_shards_cover_every_text_once_and_stay_small(lengths, characters, most):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tokens, "SHARD_CHARACTERS", characters)
         patch.setattr(tokens, "SHARD_TEXTS", most)
-        found = shards(texts)
-        assert shards(FakeTexts([*texts, "one more"]))[: len(found) - 1] == found[:-1]  # whatever follows
-    assert [i for shard in found for i in range(shard.start, shard.stop)] == list(range(len(texts)))
-    for number, shard in enumerate(found):
+        result = shards(texts)
+        assert shards(FakeTexts([*texts, "one more"]))[: len(result) - 1] == result[:-1]  # whatever follows
+    assert [i for shard in result for i in range(shard.start, shard.stop)] == list(range(len(texts)))
+    for number, shard in enumerate(result):
         inside = lengths[shard.start : shard.stop]
         assert shard.index == number and 1 <= len(inside) <= most
         assert sum(inside) <= characters or len(inside) == 1
@@ -29,11 +29,11 @@ def test_shards_cover_every_text_once_and_stay_small(lengths, characters, most):
 
 def test_tokenise_cuts_keeps_the_closing_token_and_drops_texts_without_tokens():
     texts, whole = FakeTexts(["7", "1 2 3 4 5 6", "", "1 2"]), Shard(0, 0, 4)
-    found = tokenise(texts, whole, FakeTokenizer(special=True), 4)
+    result = tokenise(texts, whole, FakeTokenizer(special=True), 4)
     two = [EDGE, FIRST_WORD + 1, FIRST_WORD + 2, EDGE]
     seven = [EDGE, FIRST_WORD + 7, EDGE]
-    assert [(text.ids.tolist(), text.cut) for text in found] == [(seven, 0), (two, 1), ([EDGE, EDGE], 0), (two, 0)]
-    assert found[1].special.tolist() == [True, False, False, True]
+    assert [(text.ids.tolist(), text.cut) for text in result] == [(seven, 0), (two, 1), ([EDGE, EDGE], 0), (two, 0)]
+    assert result[1].special.tolist() == [True, False, False, True]
     bare = tokenise(texts, whole, FakeTokenizer(special=False), 4)
     assert [(text.index, len(text), text.cut) for text in bare] == [(0, 1, False), (1, 4, True), (3, 2, False)]
     (last,) = tokenise(texts, Shard(1, 2, 4), FakeTokenizer(special=False), 9)  # places are those in the corpus
@@ -72,11 +72,11 @@ def test_a_corpus_of_tokens_is_what_the_tokenizer_said(tmp_path, monkeypatch, ke
         assert {path.name for path in folder.parent.iterdir()} == {"key", "damaged-key"}
     assert list(corpus.shards) == shards(texts) and corpus.originals.tolist() == [0, 1, 2, 3, 0]
     for shard in corpus.shards:
-        found, expected = (
+        result, expected = (
             [(text.index, text.ids.tolist(), text.cut, text.special.tolist(), text.ids.dtype) for text in some]
             for some in (corpus.of(shard), tokenise(texts, shard, tokenizer, 4))
         )
-        assert found == expected
+        assert result == expected
     nothing = tokenise_corpus(FakeTexts([""]), FakeTokenizer(special=False), 9, folder and tmp_path / "empty")
     assert [nothing.of(shard) for shard in nothing.shards] == [[]]
 
@@ -90,13 +90,13 @@ def text(index, length):
 @given(st.lists(st.integers(1, 40), max_size=40), st.integers(1, 200))
 def test_batches_hold_every_text_once_within_the_budget(lengths, budget):
     texts = [text(i, length) for i, length in enumerate(lengths)]
-    found = list(batches(texts, budget, pad_id=9999))
+    result = list(batches(texts, budget, pad_id=9999))
     back = batches(texts[::-1], budget, pad_id=9999)  # the order of texts does not matter
-    assert [batch.texts.tolist() for batch in found] == [batch.texts.tolist() for batch in back]
-    assert sorted(i for batch in found for i in batch.texts) == list(range(len(texts)))
-    widths = [batch.ids.shape[1] for batch in found]
+    assert [batch.texts.tolist() for batch in result] == [batch.texts.tolist() for batch in back]
+    assert sorted(i for batch in result for i in batch.texts) == list(range(len(texts)))
+    widths = [batch.ids.shape[1] for batch in result]
     assert widths == sorted(widths, reverse=True)
-    for batch in found:
+    for batch in result:
         assert batch.ids.size <= budget or len(batch.texts) == 1
         assert batch.ids.shape == batch.mask.shape == batch.special.shape
         for row, index in enumerate(batch.texts):
@@ -134,9 +134,9 @@ def test_each_token_counts_once_and_with_the_context_that_was_promised(words, be
         assert len(rows) <= size or not words
         assert special[rows].sum() == before + after or len(windows) == 1  # each stands as a text of its own
         if number:
-            own = ~special[rows]
-            begins = rows[own & ~context][0]
-            assert begins - rows[own][0] == size - before - after - min(stride, size - before - after)
+            words_of_text = ~special[rows]
+            begins = rows[words_of_text & ~context][0]
+            assert begins - rows[words_of_text][0] == size - before - after - min(stride, size - before - after)
 
 
 def test_a_window_without_room_for_a_word_says_so():
@@ -150,17 +150,17 @@ def test_a_corpus_of_windows_is_read_back_as_it_was_tokenised(tmp_path, kept):
     corpus = tokenise_corpus(texts, tokenizer, 9, tmp_path / "key" if kept else None, Windows(5, 2))
     if kept:
         corpus = tokenise_corpus(texts, None, 9, tmp_path / "key", Windows(5, 2))
-    found = corpus.of(*corpus.shards)
+    result = corpus.of(*corpus.shards)
     begin, end = ([1, 2, 3], [1, 1, 1, 1, 0]), ([3, 4, 5], [0, 0, 1, 1, 1])
     expected = ((0, *begin), (3, *end), (1, [7], [1, 1, 1]), (2, *begin), (5, *end))
-    assert [(text.index, text.ids.tolist(), text.counted.tolist()) for text in found] == [
+    assert [(text.index, text.ids.tolist(), text.counted.tolist()) for text in result] == [
         (index, [EDGE, *(FIRST_WORD + word for word in words), EDGE], counted) for index, words, counted in expected
     ]
     assert corpus.windows == 5 and len(corpus) == 3 and not corpus.cut.any()
     # Windows of one text, and of one that says the same, are one observation.
-    assert corpus.units[corpus.text_of(np.array([text.index for text in found]))].tolist() == [0, 0, 1, 0, 0]
-    said = tokenise(texts, *shards(texts), tokenizer, 9, Windows(5, 2))
-    assert [text.ids.tolist() for text in said] == [text.ids.tolist() for text in found]
+    assert corpus.units[corpus.text_of(np.array([text.index for text in result]))].tolist() == [0, 0, 1, 0, 0]
+    again = tokenise(texts, *shards(texts), tokenizer, 9, Windows(5, 2))
+    assert [text.ids.tolist() for text in again] == [text.ids.tolist() for text in result]
 
 
 def test_shuffling_keeps_what_counts():

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from reporter.core.errors import ReporterError
+from reporter.models.checkpoint import seeded
 from reporter.models.toy.training import role_ids
 from reporter.study.recipes import Recipe
 from reporter.texts.texts import Texts
@@ -183,8 +184,7 @@ def new_model(recipe: Recipe, counts: NDArray[np.int64]) -> Any:
         recipe: architecture, size, context and seed.
         counts: how often each token of the vocabulary is to be predicted in the training texts, shape (vocabulary,).
     """
-    with _seeding, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.seed)
+    with _seeding, seeded(recipe.seed):
         model = _kind(recipe).from_config(_config(recipe, len(counts)))
     if is_encoder(recipe):
         share = torch.from_numpy((counts + 0.5) / (counts + 0.5).sum())  # a half, for tokens that do not occur

@@ -16,7 +16,7 @@ from reporter.study.offer import Reference
 from reporter.study.part import Complaint, Name, failure, two
 from reporter.study.recipes import LARGEST_SEED
 from reporter.texts import lexicon
-from reporter.texts.lexicon import RANDOM_WORDS_VERSION, WORDS, Draws, Noun, NounClass, Verb, Weighted, random_words
+from reporter.texts.lexicon import RANDOM_WORDS_VERSION, WORDS, Draws, Noun, NounClass, Verb, random_words
 from reporter.texts.sources import Origin, SourceContext, corpus_source, digest
 from reporter.texts.texts import Record
 
@@ -31,11 +31,10 @@ _PREPOSITION = (16, 10, 6, 0)
 _AND = (8, 5, 0, 0)
 _PLURAL, _NAME, _FAMILIAR = 38, 15, 30
 
-_SENTENCES = Weighted({"plain": 56, "joined": 14, "subordinate last": 11, "subordinate first": 10, "there": 9})
-_TENSES = Weighted({"present": 50, "past": 36, "future": 14})
+_SENTENCES = {"plain": 56, "joined": 14, "subordinate last": 11, "subordinate first": 10, "there": 9}
+_TENSES = {"present": 50, "past": 36, "future": 14}
 _SUBJECTS: dict[NounClass, int] = {"person": 50, "animal": 27, "text": 5, "vehicle": 5}
 _SUBJECTS |= {"plant": 4, "tool": 3, "idea": 3, "place": 2, "food": 1}
-_ANY_SUBJECT = Weighted(_SUBJECTS)
 _PREDICATES = {"transitive": 42, "intransitive": 22, "is": 14, "says": 9, "gives": 6, "wants": 6, "self": 4}
 _MODIFIERS: dict[NounClass, dict[str, NounClass]] = {  # which preposition leads from which noun to which
     "person": {"from": "place", "with": "tool"},
@@ -44,7 +43,7 @@ _MODIFIERS: dict[NounClass, dict[str, NounClass]] = {  # which preposition leads
     "idea": {"of": "person"},
 }
 _REFLEXIVES = {"he": "himself", "she": "herself", "it": "itself", "they": "themselves"}
-_NEAR = Weighted({"in": 6, "near": 4, "behind": 2, "beside": 2, "under": 1})
+_NEAR = {"in": 6, "near": 4, "behind": 2, "beside": 2, "under": 1}
 
 
 @dataclass(frozen=True)
@@ -72,14 +71,14 @@ class SentenceDraft:
         self.draws = draws
         self.words: list[str] = []
         self.familiar = {noun_class: list(nouns) for noun_class, nouns in familiar.items()}
-        self.tense = _TENSES.draw(draws)
+        self.tense = draws.weighted(_TENSES)
 
     def __str__(self) -> str:
         return " ".join(self.words) + "."
 
     def begin(self) -> None:
         """sentence -> [when ","] clause [when] | clause "," conjunction clause | ... | there is np place."""
-        kind = _SENTENCES.draw(self.draws)
+        kind = self.draws.weighted(_SENTENCES)
         when = self.draws.below(100)
         if when < 7:
             self._add(self.draws.pick(lexicon.WHEN[self.tense]))
@@ -125,12 +124,12 @@ class SentenceDraft:
             self._add(before.pronoun)
             subject = before
         else:
-            subject = self._noun_phrase(_ANY_SUBJECT.draw(self.draws), depth)
+            subject = self._noun_phrase(self.draws.weighted(_SUBJECTS), depth)
         self._verb_phrase(subject, depth)
         return subject
 
     def _there(self) -> None:
-        noun_class = _ANY_SUBJECT.draw(self.draws)
+        noun_class = self.draws.weighted(_SUBJECTS)
         plural = self.draws.percent(_PLURAL)
         self._add("there")
         self._be(plural)
@@ -198,7 +197,7 @@ class SentenceDraft:
             self._place_phrase(depth)
 
     def _place_phrase(self, depth: int) -> None:
-        self._add(_NEAR.draw(self.draws))
+        self._add(self.draws.weighted(_NEAR))
         self._noun_phrase("place", depth)
 
     def _relative(self, head: Referent, depth: int) -> None:
@@ -207,7 +206,7 @@ class SentenceDraft:
         if subjects and self.draws.percent(50):
             if self.draws.percent(75):
                 self._add("that" if self.draws.percent(70) or head.noun_class == "person" else "which")
-            subject = self._noun_phrase(subjects.draw(self.draws), depth)
+            subject = self._noun_phrase(self.draws.weighted(subjects), depth)
             self._verb(lexicon.TRANSITIVE[subject.noun_class][head.noun_class], subject)
             return
         usual, other = ("who", "that") if head.noun_class == "person" else ("that", "which")
@@ -216,7 +215,7 @@ class SentenceDraft:
 
     def _verb_phrase(self, subject: Referent, depth: int, bare: bool = False) -> None:
         """vp -> verb [np] [adverb] [pp] | be adjective | says that clause | wants to vp | …"""
-        kind = _predicates(subject.noun_class, depth, bare).draw(self.draws)
+        kind = self.draws.weighted(_predicates(subject.noun_class, depth, bare))
         match kind:
             case "is":
                 self._be(subject.plural)
@@ -284,14 +283,13 @@ class SentenceDraft:
 
 
 @cache
-def _subjects_of(noun_class: NounClass) -> Weighted[NounClass] | None:
+def _subjects_of(noun_class: NounClass) -> dict[NounClass, int]:
     """Return who does something to such a thing, as likely as they are subjects."""
-    does = {s: _SUBJECTS[s] for s, objects in lexicon.TRANSITIVE.items() if noun_class in objects}
-    return Weighted(does) if does else None
+    return {s: _SUBJECTS[s] for s, objects in lexicon.TRANSITIVE.items() if noun_class in objects}
 
 
 @cache
-def _predicates(noun_class: NounClass, depth: int, bare: bool) -> Weighted[str]:
+def _predicates(noun_class: NounClass, depth: int, bare: bool) -> dict[str, int]:
     """Return what can be said of such a subject, with weights."""
     possible = {
         "transitive": noun_class in lexicon.TRANSITIVE,
@@ -302,7 +300,7 @@ def _predicates(noun_class: NounClass, depth: int, bare: bool) -> Weighted[str]:
         "wants": noun_class in ("person", "animal") and depth < DEEPEST and not bare,
         "self": noun_class in lexicon.REFLEXIVE,
     }
-    return Weighted({kind: weight for kind, weight in _PREDICATES.items() if possible[kind]})
+    return {kind: weight for kind, weight in _PREDICATES.items() if possible[kind]}
 
 
 # Texts with structure: English sentences of a context-free grammar with agreement, tense and real nesting.

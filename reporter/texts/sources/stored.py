@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +19,7 @@ from reporter.study.corpora import CorpusPart, LabelledCorpus
 from reporter.study.part import AsPath, AsTuple, InheritedText, Text, wrong
 from reporter.texts import readers
 from reporter.texts.sources import Origin, SourceContext, corpus_source, digest, file_hash
-from reporter.texts.tables import TABLES, TableKind, mark_of, read_table, require_column
+from reporter.texts.tables import TABLES, TableKind, marks_of, read_table, require_column
 from reporter.texts.texts import Record
 
 
@@ -116,15 +117,10 @@ class InlineCorpus(CorpusPart):
     texts: Annotated[tuple[str, ...], AsTuple] = Field(min_length=1, description="The texts.")
 
 
-def read_inline(texts: Sequence[str]) -> Iterator[Record]:
-    """Yield the texts in order."""
-    return (Record(text) for text in texts)
-
-
 @corpus_source("texts", InlineCorpus, called="inline")
 def inline(corpus: InlineCorpus, context: SourceContext) -> Origin:
     """Find the texts in the study."""
-    return Origin("the study file", "", lambda: read_inline(corpus.texts))
+    return Origin("the study file", "", lambda: map(Record, corpus.texts))
 
 
 # Texts that ship with reporter.
@@ -213,27 +209,21 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
     names = rows.column_names
     if names is None:  # a stream may not know its columns before its first row
         names = list(next(iter(rows), {}))
-    columns = [require_column(spec.column, names, where)]
+    require_column(spec.column, names, where)
     marked = {key: require_column(name, names, where, key) for key, name in spec.marks.items() if name}
-    columns += marked.values()
-    features = {key: None if rows.features is None else rows.features[name] for key, name in marked.items()}
-    rows = rows.select_columns(list(dict.fromkeys(columns)))  # a column named twice is read once
-    start = 0
-    for batch in rows.iter(batch_size=_AT_ONCE):
-        texts = batch[spec.column]
-        for row, text in enumerate(texts):
-            if text is not None and not isinstance(text, str):
-                kind = type(text).__name__
-                raise ReporterError(
-                    f"{where} row {start + row}: the column '{spec.column}' must hold text, got {kind}; name another "
-                    "`column`"
-                )
-            named = {key: _name(batch[name][row], features[key]) for key, name in marked.items()}
-            place = f"{where} row {start + row}: the"
-            yield Record(
-                text, **{key: mark_of(value, f"{place} {key} '{marked[key]}'") for key, value in named.items()}
+    columns = list(dict.fromkeys([spec.column, *marked.values()]))  # a column named twice is read once
+    features = {name: None if rows.features is None else rows.features[name] for name in columns}
+    batches = rows.select_columns(columns).iter(batch_size=_AT_ONCE)
+    values = chain.from_iterable(zip(*(batch[name] for name in columns), strict=True) for batch in batches)
+    for number, row in enumerate(dict(zip(columns, of_row, strict=True)) for of_row in values):
+        text, place = row[spec.column], f"{where} row {number}"
+        if text is not None and not isinstance(text, str):
+            kind = type(text).__name__
+            raise ReporterError(
+                f"{place}: the column '{spec.column}' must hold text, got {kind}; name another `column`"
             )
-        start += len(texts)
+        named = {name: _name(row[name], features[name]) for name in marked.values()}
+        yield Record(text, **marks_of(named, marked, place))
 
 
 def local_dataset(dataset: str, folder: Path) -> Path | None:
