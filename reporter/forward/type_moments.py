@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from reporter.forward.batch import HiddenBatch, LayerStates
-from reporter.forward.observable import Observable, RoundedStates, Setting
+from reporter.forward.observable import Observable, Setting
+from reporter.forward.sampled_states import RoundedStates
 from reporter.forward.token_categories import ASIDE, ORDINARY, STRATA
 from reporter.geometry.arrays import Floats, Ints
 from reporter.models.places import Layout, Place
@@ -52,7 +53,7 @@ class TypeMoments(Observable):
     bound holds for each of two strata (ordinary tokens, those set aside).
 
     Batches are summed about their own mean in float64: no E‖x‖² − ‖μ‖² about the origin. Once the pass is finished the
-    means are kept in 16 bits, see :mod:`reporter.forward.observable`, and their norms in 32, since types are put in
+    means are kept in 16 bits, see :mod:`reporter.forward.sampled_states`, and their norms in 32, since types are put in
     order by them: 2·(d + 11) bytes for a type.
     """
 

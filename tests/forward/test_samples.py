@@ -6,7 +6,8 @@ import torch
 from oracles.fake_model import FakeModel, made_up_texts
 
 from reporter.forward.batch import key_of
-from reporter.forward.observable import FIRST, RoundedStates, Setting
+from reporter.forward.observable import Setting
+from reporter.forward.sampled_states import FIRST, RoundedStates
 from reporter.forward.token_categories import VIEWS
 from reporter.forward.token_sample import CONTEXT, COUNT, Pooled, Tokens
 from reporter.models.places import Layout, Place
@@ -46,10 +47,10 @@ def test_memory_is_bounded_by_the_size_and_selecting_does_not_change_the_sample(
     kept = Tokens(LAYOUT, 50, seed=0)
     for rows in np.array_split(texts, 40):
         feed(kept, make_batch(states[:, rows], rows, strata=rows % 3))
-    assert [len(stratum.states) for stratum in kept._kept] == [50] * 3
-    assert all(tensor.shape[0] <= 50 or tensor.shape[1] <= 50 for tensor in kept.tensors().values())
+    assert [len(of_place) for of_place in kept.sample._places] == [150] * 2
+    assert {len(tensor) for tensor in kept.tensors().values()} == {150}
     small = feed(Tokens(LAYOUT, 10**6, seed=0), make_batch(states[:, :100], texts[:100]))
-    assert sum(len(stratum.states) for stratum in small._kept) <= 200
+    assert len(small.sample._places[0]) <= 200
     before = {key: tensor.clone() for key, tensor in kept.tensors().items()}
     kept.select((0, 1, 2), 30).facts[:, COUNT] += 1
     torch.testing.assert_close(kept.tensors(), before, rtol=0, atol=0)
@@ -193,7 +194,7 @@ def test_a_finished_sample_holds_what_views_draw_and_no_more(kind, make_batch, f
     kept = feed(kind(Layout(0, 6), 100, 0), batch)
     kept.save(tmp_path / "it", finished=True)
     found = kind.load(tmp_path / "it")
-    sizes, before = ([len(of.tensors()[f"keys/{stratum}"]) for stratum in range(3)] for of in (found, kept))
+    sizes, before = (np.bincount(of.sample.groups).tolist() for of in (found, kept))
     assert sizes[0] == 100 and 5 < sizes[1] < 40 and 30 < sizes[2] < 70 and before == [100] * 3
     for view, drawn in VIEWS.items():
         for size in (100, 60):
