@@ -56,11 +56,16 @@ class Setting:
     views: tuple[str, ...] = tuple(VIEWS)
 
 
-class Field:
-    """An attribute of an observable that is kept: a tensor, an array, or a list with a tensor for each place.
+Key = tuple[int, ...]
+"""Of a tensor in a dictionary, such as place and stratum."""
 
-    Tensors lie where the states are, arrays on the host. Subclasses say how two of them merge; an observable whose
-    attributes merge together overrides ``merge``.
+
+class Field:
+    """An attribute of an observable that is kept.
+
+    It is a tensor, an array, a list with a tensor for each place, or a dictionary of tensors by :data:`Key`. Tensors
+    lie where the states are, arrays on the host. Subclasses say how two of them merge; an observable whose attributes
+    merge together overrides ``merge``.
     """
 
     def merged(self, mine: Any, theirs: Any) -> Any:
@@ -166,6 +171,8 @@ class Observable(ABC):
                 setattr(self, name, held.to(device))
             elif isinstance(held, list):
                 setattr(self, name, [tensor.to(device) for tensor in held])
+            elif isinstance(held, dict):
+                setattr(self, name, {key: tensor.to(device) for key, tensor in held.items()})
 
     def settle(self) -> None:
         """Bring what was gathered to the host, at the end of a shard."""
@@ -177,14 +184,16 @@ class Observable(ABC):
             setattr(self, name, kept.merged(getattr(self, name), getattr(other, name)))
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return the state as named tensors: ``FIELD``, or ``FIELD/PLACE`` for each place."""
+        """Return the state as named tensors: ``FIELD``, or ``FIELD/PLACE`` for each place, or ``FIELD/KEY``."""
         tensors: dict[str, torch.Tensor] = {}
         for name in self.fields:
             held = getattr(self, name)
-            parts = (
-                {f"{name}/{index}": part for index, part in enumerate(held)} if isinstance(held, list) else {name: held}
-            )
-            tensors |= {key: torch.from_numpy(x) if isinstance(x, np.ndarray) else x for key, x in parts.items()}
+            if isinstance(held, list):
+                tensors |= {f"{name}/{index}": part for index, part in enumerate(held)}
+            elif isinstance(held, dict):
+                tensors |= {f"{name}/{'/'.join(map(str, key))}": part for key, part in held.items()}
+            else:
+                tensors[name] = torch.from_numpy(held) if isinstance(held, np.ndarray) else held
         return tensors
 
     def parameters(self) -> dict[str, Any]:
@@ -207,6 +216,9 @@ class Observable(ABC):
             held: Any = getattr(self, name)
             if isinstance(held, list):
                 held = [tensors[f"{name}/{index}"] for index in range(len(self.layout.places))]
+            elif isinstance(held, dict):
+                parts = (key.split("/") for key in tensors if key.startswith(f"{name}/"))
+                held = {tuple(map(int, key)): tensors["/".join([name, *key])] for _, *key in parts}
             else:
                 held = tensors[name].numpy() if isinstance(held, np.ndarray) else kept.restored(tensors[name])
             setattr(self, name, held)
