@@ -160,8 +160,7 @@ class Activations(ByType):
         # What is not large decides nothing: its limit is below any median.
         limits = (top.double() / MANY_MEDIANS).where(top > LARGE, -1.0)
         tokens = np.bincount(of_token, minlength=len(texts))
-        of_limit = token_rows.repeat_interleave(limits.shape[1])
-        massive = _above_median(layer.states, self._text, tokens, of_limit, limits.flatten()).view_as(top)
+        massive = limits > _medians_of_entries(layer.states, self._text, tokens)[token_rows][:, None]
         self.massive[layer.index].index_add_(0, strata, massive[:, 0].double())
         if layer.index <= self.layout.layers:
             facts = (batch.token_ids, batch.texts, batch.positions, batch.strata != SPECIAL)
@@ -195,52 +194,25 @@ class Activations(ByType):
             yield self._entry(i) | {"dimension": dimension, "value": value, "layer": layer}
 
 
-def _above_median(
-    x: torch.Tensor, text: torch.Tensor, tokens: Ints, of_limit: torch.Tensor, limit: torch.Tensor
-) -> torch.Tensor:
-    """Return whether limits exceed the median |entry| of their text, of an even number the mean of the middle two.
+def _medians_of_entries(x: torch.Tensor, text: torch.Tensor, tokens: Ints) -> torch.Tensor:
+    """Return the median |entry| of each text, of an even number the mean of the middle two, (texts,) in float64.
 
-    Floats that are not negative are ordered as their bits are. So the bits of the one in the middle are found from the
-    highest on, by counting what comes next in those entries of the text that begin like it: a fraction of the time of
-    a selection text by text, without padding, and nothing has to wait for the device. Where looking costs nothing, that
-    ends when the bits which are known settle all limits: mostly after the first eleven.
+    Floats that are not negative are ordered as their bits are. So all entries are sorted at once, by text and then by
+    bits: nothing has to wait for the device.
+
+    Args:
+        x: states, (tokens, d).
+        text: number of each token's text, from 0, (tokens,).
+        tokens: of each text, (texts,).
     """
-    count = len(tokens)
-    entries = torch.as_tensor(tokens * x.shape[1], device=x.device)[:, None]
-    row = text.to(torch.int32)[:, None]
     bits = x.contiguous().abs().view(torch.int32)
-    rank = entries // 2  # of the middle one, or the upper one of two, among those that begin like it; from 0
-    middle = torch.zeros(count, dtype=torch.int32, device=x.device)  # its bits as far as they are known
-    for settled, digits in ((0, 11), (11, 10), (21, 10)):
-        size, rest = 1 << digits, 31 - settled - digits
-        which = bits >> rest
-        if settled:
-            which.bitwise_and_(size - 1)
-        which.add_(row * size)
-        if settled:
-            which.masked_fill_(bits >> (rest + digits) != middle[text][:, None], count * size)
-        counts = _counted(which, count * size + 1)[:-1].view(count, size).cumsum(dim=1)
-        digit = torch.searchsorted(counts, rank, right=True)
-        rank = rank - torch.where(digit > 0, counts.gather(1, (digit - 1).clamp(min=0)), 0)
-        middle = (middle << digits) | digit[:, 0].to(torch.int32)
-        if x.device.type == "cpu" and (rank > 0).all():  # so that the lower one of two begins like the upper one
-            least, most = ((start << rest).view(torch.float32)[of_limit] for start in (middle, middle + 1))
-            if ((limit <= least) | (limit >= most)).all():
-                return limit >= most
-    # The lower one is equal to it, unless exactly half of the entries are less: then all that remain are not.
-    less = bits < middle[text][:, None]
-    below = torch.zeros_like(middle).scatter_reduce_(0, text, bits.where(less, 0).amax(dim=1), "amax")
-    half = entries[:, 0] // 2 == torch.zeros_like(entries[:, 0]).index_add_(0, text, less.sum(dim=1))
-    lower = below.where((entries[:, 0] % 2 == 0) & half, middle)
-    return limit > ((middle.view(torch.float32).double() + lower.view(torch.float32).double()) / 2)[of_limit]
-
-
-def _counted(numbers: torch.Tensor, size: int) -> torch.Tensor:
-    flat = numbers.flatten()
-    if flat.device.type == "cpu":
-        return torch.bincount(flat, minlength=size)
-    # Where ``bincount`` would ask the device for the largest one.
-    return torch.zeros(size, dtype=torch.int64, device=flat.device).index_add_(0, flat, torch.ones_like(flat).long())
+    keys = (text[:, None] << 32 | bits).flatten()
+    # NumPy sorts in a sixth of the time of torch.
+    ordered = torch.from_numpy(np.sort(keys.numpy())) if keys.device.type == "cpu" else keys.sort().values
+    count = torch.as_tensor(tokens * x.shape[1], device=x.device)
+    start = count.cumsum(0) - count
+    low, high = ((ordered[start + middle] & 0x7FFFFFFF).to(torch.int32) for middle in ((count - 1) // 2, count // 2))
+    return (low.view(torch.float32).double() + high.view(torch.float32).double()) / 2
 
 
 # Which tokens are sinks: how often, where in a text, from which block to which, and on which coordinate.
