@@ -14,8 +14,9 @@ import numpy as np
 import torch
 
 from reporter.core.errors import ReporterError, is_out_of_memory
-from reporter.forward.batch import ModelOutput
-from reporter.forward.measure import Settings, autocast, batched, forward, unpadded
+from reporter.forward.output import ModelOutput, Settings, forward
+from reporter.forward.precision import autocast
+from reporter.forward.reading import batched, unpadded
 from reporter.models.load import LoadedModel
 from reporter.texts.tokens import TokenBatch, TokenisedCorpus, TokenisedText
 

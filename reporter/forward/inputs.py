@@ -17,7 +17,7 @@ from reporter.core.files import read_note, write_note
 from reporter.models.model_folder import limit_of, text_config, width_of
 
 if TYPE_CHECKING:
-    from reporter.forward.measure import Asked
+    from reporter.forward.precision import Asked
     from reporter.models.checkpoint import Checkpoint
     from reporter.models.places import Site
     from reporter.study.corpora import SinkSpec

@@ -20,19 +20,12 @@ from reporter.core.progress import Progress
 from reporter.forward.alone import AloneCheck
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, lock_of, note_rate, warnings
 from reporter.forward.kept import Parts, PassFacts, PassFolder, Wanted
-from reporter.forward.measure import (
-    Chosen,
-    Counts,
-    OutOfMemoryError,
-    Settings,
-    longest,
-    measure,
-    settle_precision,
-    tokenised,
-    tokens_name,
-)
+from reporter.forward.measure import Counts, OutOfMemoryError, measure
 from reporter.forward.observable import Observable, Setting
 from reporter.forward.observed import KINDS, Observed
+from reporter.forward.output import Settings
+from reporter.forward.precision import Chosen, settle_precision
+from reporter.forward.reading import longest, tokenised, tokens_name
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.text_vectors import TextVectors
 from reporter.forward.token_categories import SinkRule

@@ -11,7 +11,8 @@ from oracles.families import CASES, WORDS, build_family, loaded
 
 from reporter.core.errors import ReporterError
 from reporter.forward.alone import AloneCheck, chosen
-from reporter.forward.measure import Settings, batched, forward, tokenised
+from reporter.forward.output import Settings, forward
+from reporter.forward.reading import batched, tokenised
 from reporter.metrics._items import encode
 from reporter.metrics.analysis import Context
 from reporter.models.places import Layout

@@ -12,9 +12,11 @@ from oracles.tokens import all_tokens
 
 from reporter.core.errors import ReporterError
 from reporter.forward.batch import context_keys
-from reporter.forward.measure import Counts, longest, measure, settle_precision, tokenised
+from reporter.forward.measure import Counts, measure
 from reporter.forward.parts import poisson_weights
 from reporter.forward.paths import TextSums
+from reporter.forward.precision import settle_precision
+from reporter.forward.reading import longest, tokenised
 from reporter.forward.type_sample import count_types
 from reporter.models.places import Layout
 from reporter.texts.tokens import Windows

@@ -9,7 +9,8 @@ from oracles.families import FAMILIES, build_language_model, language_model_clas
 
 from reporter.app.verify.by_model import _stays_near as again
 from reporter.app.verify.reading import key
-from reporter.forward.measure import measure, tokenised
+from reporter.forward.measure import measure
+from reporter.forward.reading import tokenised
 from reporter.forward.readout import Lens, Losses, Readout
 from reporter.metrics.lens import _stays_near
 from reporter.models.head import load_head
