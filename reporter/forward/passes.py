@@ -110,6 +110,10 @@ class Passes:
             with kept.locked(str(forward_pass), self.progress.note):
                 kept.drop()
 
+    def finished_facts(self, forward_pass: Pass) -> PassFacts | None:
+        """Return the facts of a pass that was finished before, whatever it fed; None before it was."""
+        return self._kept(forward_pass).facts()
+
     def _kept(self, forward_pass: Pass) -> PassFolder:
         return PassFolder(self.cache / FOLDERS["pass"], forward_pass.inputs)
 
@@ -139,13 +143,6 @@ class Passes:
         """Return the ranges of a pass in which some observables are fed."""
         return Parts.of(self._kept(forward_pass).folder, amounts)
 
-    def feeding(
-        self, forward_pass: Pass, amounts: Wanted, model: LoadedModel | SavedStates, chosen: Chosen | None
-    ) -> ReadyPass:
-        """Return a pass that is ready to feed ranges; the corpus is tokenised first if needed."""
-        chosen = chosen or settle_precision(forward_pass.precision, model, forward_pass.texts, forward_pass.max_tokens)
-        return ReadyPass(forward_pass, amounts, model, chosen, self._kept(forward_pass).facts(), self)
-
     def _complete(
         self, kept: PassFolder, missing: Wanted, forward_pass: Pass, load: Loading, chosen: Chosen | None
     ) -> Counts:
@@ -154,7 +151,7 @@ class Passes:
         facts = {span.index: parts.facts(span) for span in todo}
         lacks, clock = [span for span in todo if facts[span.index] is None], self.progress.clock
         if lacks:
-            feeding = self.feeding(forward_pass, parts.wanted, load(), chosen)
+            feeding = ReadyPass(forward_pass, parts.wanted, load(), chosen, self)
             done = sum(map(parts.tokens, todo))
             with self.progress.step(str(forward_pass), feeding.tokens, "tokens", done) as advance:
                 for span in lacks:
@@ -248,12 +245,14 @@ class ReadyPass:
         forward_pass: Pass,
         amounts: Wanted,
         model: LoadedModel | SavedStates,
-        chosen: Chosen,
-        known_facts: PassFacts | None,
+        chosen: Chosen | None,
         passes: Passes,
     ) -> None:
-        self._of, self._wanted, self._model, self._chosen, self._passes = forward_pass, amounts, model, chosen, passes
-        self._clock, texts, anatomy = passes.progress.clock, forward_pass.texts, model.anatomy
+        texts, anatomy, most = forward_pass.texts, model.anatomy, forward_pass.max_tokens
+        chosen = chosen or settle_precision(forward_pass.precision, model, texts, most)
+        known_facts = passes.finished_facts(forward_pass)
+        self._of, self._wanted, self._model, self._passes = forward_pass, amounts, model, passes
+        self._clock = passes.progress.clock
         with self._clock.within("tokenising"):
             name = tokens_name(model, forward_pass)
             folder = passes.cache / FOLDERS["tokens"] / name
@@ -261,41 +260,46 @@ class ReadyPass:
                 if name and not (folder / SEAL).exists():
                     folder.parent.mkdir(parents=True, exist_ok=True)
                     stack.enter_context(held(lock_of(folder), f"tokens of {texts.name}", passes.progress.note))
-                self._corpus = tokenised(
-                    model, texts, forward_pass.max_tokens, folder, forward_pass.windows, forward_pass.chat
-                )
+                self._corpus = tokenised(model, texts, most, folder, forward_pass.windows, forward_pass.chat)
             counted = count_types(self._corpus, anatomy.vocabulary_size, forward_pass.seed)
         self.tokens = int(counted.counts.sum() + counted.added.sum())
         """Of the corpus, those that the tokenizer adds included."""
-        self.called = {
-            "model": forward_pass.checkpoint.model,
-            "checkpoint": forward_pass.checkpoint.name,
-            "corpus": texts.name,
-        }
+        checkpoint = forward_pass.checkpoint
+        names_of_pass = {"model": checkpoint.model, "checkpoint": checkpoint.name, "corpus": texts.name}
+        self.called = names_of_pass | {"tokens": name}
         """What ``reporter cache`` says of the pass."""
-        self.called |= {"tokens": name}
         names = token_names(model.tokenizer, np.flatnonzero(counted.counts + counted.added).tolist())
-        types, self._layout = counted.at_least(FEWEST_OCCURRENCES), Layout.of(anatomy, forward_pass.sites)
+        types, layout = counted.at_least(FEWEST_OCCURRENCES), Layout.of(anatomy, forward_pass.sites)
         read = max(len(texts), self._corpus.windows)
-        self._setting = Setting(self._layout, forward_pass.seed, read, 0, types, names, self.tokens, counted.splits)
-        readout, self._problem = _readout(model, amounts, passes.offline)
-        self._unfed = _unfed(model)
-        sentence = unused_settings(forward_pass.checkpoint.folder, longest(forward_pass.max_tokens, model))
-        self._warning = warnings(unknown_warning(model, texts.name, counted), sentence) or ""
+        self._setting = Setting(layout, forward_pass.seed, read, 0, types, names, self.tokens, counted.splits)
+        readout, problem = _readout(model, amounts, passes.offline)
         if known_facts is not None and not any(KINDS[name].reads_head for name in amounts):
-            self._problem = known_facts.head_problem  # of an earlier pass, whose observables are still read
-        self._sufficed = None if known_facts is None else known_facts.batch_tokens
-        limits = (passes.batch_tokens, passes.safe.get(forward_pass.checkpoint.fingerprint), self._sufficed)
+            problem = known_facts.head_problem  # of an earlier pass, whose observables are still read
+        sentence = unused_settings(checkpoint.folder, longest(most, model))
+        self._facts = PassFacts(
+            asdict(anatomy),
+            layout,
+            Counts(),
+            str(model.device),
+            chosen.precision,
+            chosen.deviation,
+            head_problem=problem,
+            unfed=_unfed(model),
+            batch_tokens=None if known_facts is None else known_facts.batch_tokens,
+            warning=warnings(unknown_warning(model, texts.name, counted), sentence) or "",
+            weights={} if isinstance(model, SavedStates) else dict(model.groups),
+        )
+        limits = (passes.batch_tokens, passes.safe.get(checkpoint.fingerprint), self._facts.batch_tokens)
         self._settings = Settings(
             batch_tokens=min(limit for limit in limits if limit is not None),
             seed=forward_pass.seed,
             precision=chosen.precision,
-            layout=self._layout,
+            layout=layout,
             frequent=counted.frequent,
             shuffled=forward_pass.shuffled,
             readout=readout,
             losses="losses" in amounts,
-            contributions="contributions" in amounts and "contributions" not in self._unfed,
+            contributions="contributions" in amounts and "contributions" not in self._facts.unfed,
             vocabulary=_vocabulary(model, amounts),
             sinks=SinkRule.of(forward_pass.sinks.factor, forward_pass.sinks.dominance),
         )
@@ -347,12 +351,12 @@ class ReadyPass:
                 self._shrunk(min(self._settings.batch_tokens, error.tokens) // 2)
                 safe = self._passes.safe[self._of.checkpoint.fingerprint]
                 self._settings = replace(self._settings, batch_tokens=safe)
-        model, chosen = self._model, self._chosen
-        ran = (before + forward, str(model.device), chosen.precision, chosen.deviation, self._problem, self._unfed)
-        sufficed = self._passes.safe.get(self._of.checkpoint.fingerprint, self._sufficed)
-        groups = {} if isinstance(model, SavedStates) else dict(model.groups)
-        alone = None if self._check is None else self._check.largest
-        facts = PassFacts(asdict(model.anatomy), self._layout, *ran, sufficed, self._warning, groups, alone)
+        facts = replace(
+            self._facts,
+            counts=before + forward,
+            batch_tokens=self._passes.safe.get(self._of.checkpoint.fingerprint, self._facts.batch_tokens),
+            alone=None if self._check is None else self._check.largest,
+        )
         return observables, facts, forward
 
     def _feed(
@@ -365,7 +369,7 @@ class ReadyPass:
         advance: Callable[[int], None],
     ) -> Counts:
         """Feed the observables the shards from ``first`` on; return the counts of what went through the model."""
-        fed = [observable for name, observable in observables.items() if name not in self._unfed]
+        fed = [observable for name, observable in observables.items() if name not in self._facts.unfed]
         if self._settings.precision == "float32":
             fed += [gathering for gathering in self._passes.gathering if gathering.watches(self._of)]
         corpus = replace(self._corpus, shards=tuple(shard for shard in part.shards if shard.index >= first))

@@ -149,7 +149,8 @@ class Worker:
         key = task.of, parts.folder
         if self._feeding is None or self._feeding[0] != key:
             self._feeding = None  # its model may have to go first
-            self._feeding = key, self._kept.feeding(forward_pass, parts.wanted, self._model(forward_pass), chosen)
+            model = self._model(forward_pass)
+            self._feeding = key, ReadyPass(forward_pass, parts.wanted, model, chosen, self._kept)
         feeding = self._feeding[1]
         size = feeding.tokens * task.texts // max(1, len(forward_pass.texts))
         with self._progress.step(str(task), size, "tokens", parts.tokens(part)) as advance:
