@@ -164,12 +164,7 @@ def log_ratios(x: Tensor, scales: int = len(SCALES)) -> Floats:
     if len(x) < 3:
         return np.zeros((0, 0))
     near = nearest_of_any(x, 2, RANKS[2 : scales + 1])
-    if (near.distances[:, 0] == 0).any():
-        x = x[_distinct(x)]
-        if len(x) < 3:
-            return np.zeros((0, 0))
-        near = nearest_of_any(x, 2, RANKS[2 : scales + 1])
-    return _logs(near.distances)
+    return log_ratios(x[_distinct(x)], scales) if (near.distances[:, 0] == 0).any() else _logs(near.distances)
 
 
 def _logs(distances: Tensor) -> Floats:
@@ -179,12 +174,10 @@ def _logs(distances: Tensor) -> Floats:
     return np.asarray(logs[logs[:, 0].argsort()].cpu().numpy())
 
 
-def neighbours(
-    x: Tensor, groups: Sequence[Tensor], listed: int = _LISTED, scales: int = len(SCALES)
-) -> list[Neighbours]:
+def neighbours(x: Tensor, groups: Sequence[Tensor], listed: int = _LISTED) -> list[Neighbours]:
     """Return the distances to the neighbours whose ratios are needed, and the nearest ones of each row in a list."""
     large = [rows for rows in groups if len(rows) >= 3]
-    searched = iter(nearest_within(x, large, 2, RANKS[2 : scales + 1], listed) if large else [])
+    searched = iter(nearest_within(x, large, 2, RANKS[2:], listed) if large else [])
     none = Neighbours(*(torch.zeros(shape, dtype=kind) for shape, kind in _NOTHING))
     return [next(searched) if len(rows) >= 3 else none for rows in groups]
 
