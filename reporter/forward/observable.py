@@ -111,6 +111,14 @@ class Replicates(Sum):
         return tensor.double()
 
 
+class Rows(Field):
+    """Holds rows of texts, those of both parts; an array."""
+
+    def merged(self, mine: Any, theirs: Any) -> Any:
+        """Append rows."""
+        return np.concatenate([mine, theirs])
+
+
 class Largest(Field):
     """Keeps the larger number of two, element by element; an array."""
 
@@ -197,8 +205,9 @@ class Observable(ABC):
         return tensors
 
     def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments, as JSON: the attributes of the same names."""
-        given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        """Return the constructor's arguments, as JSON: the attributes of the same names that are no ``fields``."""
+        names = (name for name in inspect.signature(type(self)).parameters if name not in self.fields)
+        given = {name: getattr(self, name) for name in names}
         return {name: value.as_json() if isinstance(value, Layout) else value for name, value in given.items()}
 
     def compact(self) -> dict[str, torch.Tensor]:

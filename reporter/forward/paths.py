@@ -1,7 +1,7 @@
 """Quantities of a token's path through the layers, and of the path from token to token within a text."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -318,7 +318,3 @@ class FrequencySplit(PerToken):
                 self.replicate_sums[:, *selection] += sums[:-1, 0]
                 self.replicate_counts[:, *selection] += sums[:-1, 1]
         self._masks, self._of_places = (), []
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout and seed; the splits are a tensor."""
-        return {"layout": self.layout.as_json(), "seed": self.seed}

@@ -78,17 +78,9 @@ def scales_read(bits: Tensor, of_neighbours: Tensor) -> dict[int, int]:
     distance the same rank would be another number, so a scale n from 16 on is read at m, 2m being how many of the 2n
     nearest neighbours are in the half on average. Small scales, of which halving would leave too few neighbours, stay.
     """
-    shared = _bits_set(bits[:, None] & of_neighbours).sum(dim=0)
-    share = (shared.double() / _bits_set(bits).sum().clamp(min=1)).tolist()
+    shared = np.bitwise_count((bits[:, None] & of_neighbours).cpu().numpy()).sum(axis=0, dtype=np.int64)
+    share = shared / max(int(np.bitwise_count(bits.cpu().numpy()).sum()), 1)
     return {n: n if n < _MOVED else max(1, round(n * float(np.mean(share[: 2 * n])))) for n in SCALES}
-
-
-def _bits_set(x: Tensor) -> Tensor:
-    x = x - ((x >> 1) & 0x55555555)
-    x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
-    x = (x + (x >> 4)) & 0x0F0F0F0F
-    x = x + (x >> 8)
-    return (x + (x >> 16)) & 0x3F
 
 
 def half_estimates(
