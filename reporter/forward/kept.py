@@ -169,6 +169,10 @@ class PassFolder:
         lacks = {name: lacking(name, self._kept(name), want) for name, want in amounts.items()}
         return {name: want for name, want in lacks.items() if want is not None}
 
+    def parts(self, amounts: Wanted) -> Parts:
+        """Return the ranges of the pass in which some observables are fed."""
+        return Parts.of(self.folder, amounts)
+
     def _kept(self, name: str) -> Amount | None:
         note = read_note(self.folder / f"{name}.json")
         if note is None or note["version"] != KINDS[name].version:

@@ -88,7 +88,7 @@ class Passes:
     def measured(self, forward_pass: Pass, amounts: Wanted, load: Loading) -> Measured:
         """Return observables of a pass; the corpus goes through the model at most once."""
         forward_pass, chosen = self.settled(forward_pass, amounts, load)
-        kept = self._kept(forward_pass)
+        kept = self.folder(forward_pass)
         with kept.locked(str(forward_pass), self.progress.note):
             with self.progress.clock.within("store"):
                 kept.set_aside_damaged(amounts)
@@ -106,15 +106,12 @@ class Passes:
     def drop(self, forward_pass: Pass) -> None:
         """Delete the parts of a pass that ``run.keep`` does not keep."""
         if self.keep != "all":
-            kept = self._kept(forward_pass)
+            kept = self.folder(forward_pass)
             with kept.locked(str(forward_pass), self.progress.note):
                 kept.drop()
 
-    def finished_facts(self, forward_pass: Pass) -> PassFacts | None:
-        """Return the facts of a pass that was finished before, whatever it fed; None before it was."""
-        return self._kept(forward_pass).facts()
-
-    def _kept(self, forward_pass: Pass) -> PassFolder:
+    def folder(self, forward_pass: Pass) -> PassFolder:
+        """Return the folder of a pass with a settled precision."""
         return PassFolder(self.cache / FOLDERS["pass"], forward_pass.inputs)
 
     def settled(self, forward_pass: Pass, amounts: Wanted, load: Loading) -> tuple[Pass, Chosen | None]:
@@ -125,56 +122,48 @@ class Passes:
         if forward_pass.precision != "auto":
             return forward_pass, None
         ways = [forward_pass.settled(precision) for precision in PRECISIONS]
-        lacks = {way.precision: self._kept(way).missing(amounts) for way in ways}
+        lacks = {way.precision: self.folder(way).missing(amounts) for way in ways}
         for way in ways:
             if not lacks[way.precision]:
                 return way, None
-        begun = {way.precision: self.parts(way, lacks[way.precision]) for way in ways}
+        begun = {way.precision: self.folder(way).parts(lacks[way.precision]) for way in ways}
         if any(parts.begun for parts in begun.values()):
             return max(ways, key=lambda way: (begun[way.precision].begun, begun[way.precision].count)), None
         chosen = settle_precision("auto", load(), forward_pass.texts, forward_pass.max_tokens)
         return forward_pass.settled(chosen.precision), chosen
 
-    def missing(self, forward_pass: Pass, amounts: Wanted) -> Wanted:
-        """Return the missing observables of a pass with a settled precision."""
-        return self._kept(forward_pass).missing(amounts)
-
-    def parts(self, forward_pass: Pass, amounts: Wanted) -> Parts:
-        """Return the ranges of a pass in which some observables are fed."""
-        return Parts.of(self._kept(forward_pass).folder, amounts)
-
     def _complete(
         self, kept: PassFolder, missing: Wanted, forward_pass: Pass, load: Loading, chosen: Chosen | None
     ) -> Counts:
         """Feed every missing range of a pass, merge the results, and return the counts of the forward passes."""
-        todo, parts, forward = ranges(shards(forward_pass.texts)), self.parts(forward_pass, missing), Counts()
+        todo, parts, forward = ranges(shards(forward_pass.texts)), kept.parts(missing), Counts()
         facts = {span.index: parts.facts(span) for span in todo}
         lacks, clock = [span for span in todo if facts[span.index] is None], self.progress.clock
+        fed: Mapping[str, Observable] = {}
         if lacks:
-            feeding = ReadyPass(forward_pass, parts.wanted, load(), chosen, self)
+            ready = ReadyPass(forward_pass, parts.wanted, load(), chosen, self)
             done = sum(map(parts.tokens, todo))
-            with self.progress.step(str(forward_pass), feeding.tokens, "tokens", done) as advance:
+            with self.progress.step(str(forward_pass), ready.tokens, "tokens", done) as advance:
                 for span in lacks:
-                    observables, of_range, counts = feeding.feed(span, parts, advance)
-                    forward += counts
-                    with clock.within("store"):
-                        if len(todo) == 1:  # needs no file to be merged from
-                            self._finish(
-                                kept, forward_pass, missing, observables.items(), of_range, feeding.called, parts
-                            )
-                            return forward
-                        parts.write(span, observables, of_range, feeding.called)
-                    facts[span.index] = of_range
+                    fed, of_range, counts = ready.feed(span, parts, advance)
+                    forward, facts[span.index] = forward + counts, of_range
+                    if len(todo) > 1:
+                        with clock.within("store"):
+                            parts.write(span, fed, of_range, ready.called)
         with clock.within("store"):
-            whole = PassFacts.merged([done_before for done_before in facts.values() if done_before is not None])
-            self._finish(kept, forward_pass, missing, parts.merged(todo), whole, parts.called(todo[0]), parts)
+            whole = PassFacts.merged([of_range for of_range in facts.values() if of_range is not None])
+            if len(todo) == 1 and lacks:  # needs no file to be merged from
+                observables, called = iter(fed.items()), ready.called
+            else:
+                observables, called = parts.merged(todo), parts.called(todo[0])
+            of_missing = ((name, observable) for name, observable in observables if name in missing)
+            self._finish(kept, forward_pass, of_missing, whole, called, parts)
         return forward
 
     def _finish(
         self,
         kept: PassFolder,
         forward_pass: Pass,
-        missing: Wanted,
         observables: Iterable[tuple[str, Observable]],
         facts: PassFacts,
         called: Mapping[str, str],
@@ -198,7 +187,7 @@ class Passes:
             if warning not in self._said:  # other checkpoints would say the same; the report has all
                 self._said.add(warning)
                 self.progress.note(f"  {forward_pass}: {warning}")
-        kept.finish(((n, x) for n, x in observables if n in missing), parts.wanted, facts, self.keep, called)
+        kept.finish(observables, parts.wanted, facts, self.keep, called)
         parts.remove()
 
 
@@ -250,7 +239,7 @@ class ReadyPass:
     ) -> None:
         texts, anatomy, most = forward_pass.texts, model.anatomy, forward_pass.max_tokens
         chosen = chosen or settle_precision(forward_pass.precision, model, texts, most)
-        known_facts = passes.finished_facts(forward_pass)
+        known_facts = passes.folder(forward_pass).facts()
         self._of, self._wanted, self._model, self._passes = forward_pass, amounts, model, passes
         self._clock = passes.progress.clock
         with self._clock.within("tokenising"):
