@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reporter.forward.batch import HiddenBatch, LayerStates
 from reporter.forward.means import PerToken
 from reporter.forward.moments import sum_of
-from reporter.forward.observable import Field, Largest, Observable, Sum
+from reporter.forward.observable import Field, Given, Largest, Observable, Sum
 from reporter.forward.token_categories import SPECIAL, STRATA
 from reporter.geometry.arrays import Floats, Ints
 from reporter.models.places import Layout
@@ -18,17 +18,33 @@ from reporter.models.places import Layout
 # Massive activations by dimension and token type: how many, where in a text, from which layer to which, how large.
 
 
-class Tally:
-    """Facts by key, in order of the keys.
+_REDUCED = (np.add, np.add, np.minimum, np.maximum, np.minimum, np.maximum)
 
-    Columns of ``facts`` are texts, occurrences, first and last position, first and last layer, and a number that
-    belongs to the largest size, which is the last column of ``sizes``.
+
+def _first(*columns: Ints) -> Ints:
+    """Return 1 for the first row of each distinct one, 0 for the others, shape (rows,)."""
+    first = np.zeros(len(columns[0]), dtype=np.int64)
+    first[np.unique(np.column_stack(columns), axis=0, return_index=True)[1]] = 1
+    return first
+
+
+class ByType(Observable):
+    """Outliers by token type: facts by key, in order of the keys.
+
+    Keys end in token id, whether at position 0, whether own. Columns of ``facts`` are texts, occurrences, first and
+    last position, first and last layer, and a number that belongs to the largest size, which is the last column of
+    ``sizes``.
     """
 
-    def __init__(self, keys: int, sizes: int) -> None:
-        self.keys: Ints = np.zeros((0, keys), dtype=np.int64)
+    fields: ClassVar[Mapping[str, Field]] = dict.fromkeys(("keys", "facts", "sizes"), Given())  # see ``merge``
+    key_columns: ClassVar[int]
+    size_columns: ClassVar[int]
+
+    def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
+        self.layout, self.tokens = layout, {str(token): name for token, name in tokens.items()}
+        self.keys: Ints = np.zeros((0, self.key_columns), dtype=np.int64)
         self.facts: Ints = np.zeros((0, len(_REDUCED) + 1), dtype=np.int64)
-        self.sizes: Floats = np.zeros((0, sizes))
+        self.sizes: Floats = np.zeros((0, self.size_columns))
 
     def add(self, keys: Ints, facts: Ints, sizes: Floats) -> None:
         """Take in entries, of which several may have a key; none of their texts came before."""
@@ -46,53 +62,23 @@ class Tally:
         for column in range(sizes.shape[1] - 1):
             np.maximum.at(self.sizes[:, column], group, sizes[:, column])
 
-
-_REDUCED = (np.add, np.add, np.minimum, np.maximum, np.minimum, np.maximum)
-
-
-def _first(*columns: Ints) -> Ints:
-    """Return 1 for the first row of each distinct one, 0 for the others, shape (rows,)."""
-    first = np.zeros(len(columns[0]), dtype=np.int64)
-    first[np.unique(np.column_stack(columns), axis=0, return_index=True)[1]] = 1
-    return first
-
-
-class ByType(Observable):
-    """Outliers by token type: ``types``, whose keys end in token id, whether at position 0, whether own."""
-
-    types: Tally
-
-    def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
-        self.layout, self.tokens = layout, {str(token): name for token, name in tokens.items()}
-
     def merge(self, other: Self) -> None:
         """Add what stands out in other texts."""
         super().merge(other)
         self.tokens = {**self.tokens, **other.tokens}
-        self.types.add(other.types.keys, other.types.facts, other.types.sizes)
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Return the fields and ``types/keys``, ``types/facts`` and ``types/sizes``."""
-        types = {f"types/{name}": torch.from_numpy(array) for name, array in vars(self.types).items()}
-        return super().tensors() | types
+        self.add(other.keys, other.facts, other.sizes)
 
     def parameters(self) -> dict[str, Any]:
         """Return the layout and the tokens that are listed."""
-        listed = {str(token) for token in self.types.keys[:, -3].tolist()}
+        listed = {str(token) for token in self.keys[:, -3].tolist()}
         names = {token: name for token, name in self.tokens.items() if token in listed}
         return {"layout": self.layout.as_json(), "tokens": names}
 
-    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over saved arrays."""
-        super().restore(tensors)
-        for name in vars(self.types):
-            setattr(self.types, name, tensors[f"types/{name}"].numpy())
-
     def _entry(self, i: int) -> dict[str, Any]:
         """Return the facts of one token type, by the columns of its table."""
-        token, _, of_text = self.types.keys[i, -3:].tolist()
+        token, _, of_text = self.keys[i, -3:].tolist()
         names = ("texts", "count", "position_first", "position_last", "layer_first", "layer_last")
-        facts = zip(names, self.types.facts[i, :-1].tolist(), strict=True)
+        facts = zip(names, self.facts[i, :-1].tolist(), strict=True)
         return {"token_id": token, "token": self.tokens.get(str(token), ""), "own": bool(of_text), **dict(facts)}
 
 
@@ -108,13 +94,15 @@ class Activations(ByType):
     it. With P places and S strata it holds ``massive`` (P, S): tokens with a massive activation; ``largest`` (P, S):
     max |x_j|; and for each place ``unit_squares`` (S, d): Σ u_j², which is what Σ over pairs of u_j v_j has too much
     when it is taken as (Σ u)_j².
-    Beside them ``types``: on the path, the massive ones among the four largest coordinates of each token, by dimension
+    By type, on the path: the massive ones among the four largest coordinates of each token, by dimension
     and token type.
     """
 
     name = "activations"
-    version = 4
-    fields: ClassVar[Mapping[str, Field]] = {"massive": Sum(), "largest": Largest(), "unit_squares": Sum()}
+    version = 5
+    key_columns, size_columns = 4, 1  # keys begin with the dimension
+    _sums: ClassVar[Mapping[str, Field]] = {"massive": Sum(), "largest": Largest(), "unit_squares": Sum()}
+    fields: ClassVar[Mapping[str, Field]] = {**ByType.fields, **_sums}
 
     def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
         super().__init__(layout, tokens)
@@ -122,7 +110,6 @@ class Activations(ByType):
         self.massive = torch.zeros(shape, dtype=torch.float64)
         self.largest = np.zeros(shape)
         self.unit_squares = [torch.zeros(len(STRATA), width, dtype=torch.float64) for width in layout.widths]
-        self.types = Tally(4, 1)  # by dimension, token id, whether at position 0, whether own
         self._text = torch.zeros(0, dtype=torch.int64)  # of each token of the batch at hand
         # Of this shard, by layer: facts of tokens, and where states are dimensions, values and which are massive.
         self._seen: list[tuple[int, Ints, tuple[torch.Tensor, ...]]] = []
@@ -184,13 +171,12 @@ class Activations(ByType):
             # A token counts once, though it has the activation at many layers; so does a text with several of them.
             count, texts = _first(dimension, text, position), _first(*keys.T, text)
             facts = np.column_stack([texts, count, position, position, layer, layer, layer])
-            self.types.add(keys, facts, sizes[:, None])
+            self.add(keys, facts, sizes[:, None])
 
     def listed(self) -> Iterator[dict[str, Any]]:
         """Yield the massive activations of the path by dimension and token type, the largest first."""
-        kept = self.types
-        for i in np.lexsort((*kept.keys.T[::-1], -np.abs(kept.sizes[:, 0]))).tolist():
-            value, layer, dimension = (x.item() for x in (kept.sizes[i, 0], kept.facts[i, -1], kept.keys[i, 0]))
+        for i in np.lexsort((*self.keys.T[::-1], -np.abs(self.sizes[:, 0]))).tolist():
+            value, layer, dimension = (x.item() for x in (self.sizes[i, 0], self.facts[i, -1], self.keys[i, 0]))
             yield self._entry(i) | {"dimension": dimension, "value": value, "layer": layer}
 
 
@@ -221,17 +207,17 @@ def _medians_of_entries(x: torch.Tensor, text: torch.Tensor, tokens: Ints) -> to
 class SinkTokens(ByType):
     """Sinks by token type, those at position 0 apart, in at most two entries a type.
 
-    Of ``types`` the last of the ``facts`` is the dimension, and ``sizes`` are ratio and dominance. Beside them
+    The last of the ``facts`` is the dimension, and ``sizes`` are ratio and dominance. Beside them
     ``counts`` (2,): own tokens, and how many of them are sinks.
     """
 
     name = "sink_tokens"
-    version = 3
-    fields: ClassVar[Mapping[str, Field]] = {"counts": Sum()}
+    version = 4
+    key_columns, size_columns = 3, 2
+    fields: ClassVar[Mapping[str, Field]] = {**ByType.fields, "counts": Sum()}
 
     def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
         super().__init__(layout, tokens)
-        self.types = Tally(3, 2)
         self.counts: Ints = np.zeros(2, dtype=np.int64)
 
     def start(self, batch: HiddenBatch) -> None:
@@ -246,11 +232,11 @@ class SinkTokens(ByType):
         texts = _first(*keys.T, batch.texts[rows])
         found, positions = sinks.at(rows), batch.positions[rows]
         facts = [texts, np.ones_like(texts), positions, positions, found.first, found.last, found.dimension]
-        self.types.add(keys, np.stack(facts, axis=1), np.stack([found.ratio, found.dominance], axis=1))
+        self.add(keys, np.stack(facts, axis=1), np.stack([found.ratio, found.dominance], axis=1))
 
     def listed(self) -> Iterator[dict[str, Any]]:
         """Yield the sinks by type, those of most texts first."""
-        keys, facts, sizes = self.types.keys, self.types.facts, self.types.sizes
+        keys, facts, sizes = self.keys, self.facts, self.sizes
         for i in np.lexsort((keys[:, 1], keys[:, 0], -facts[:, 1], -facts[:, 0])).tolist():
             (ratio, dominance), dimension = sizes[i].tolist(), int(facts[i, -1])
             more = {"norm_ratio": ratio, "dominance": dominance, "dimension": None if dimension < 0 else dimension}

@@ -69,7 +69,7 @@ class TypeMoments(Observable):
         """Tokens of each stratum, covered or not, shape (S,)."""
         # Of each type in each stratum where it was seen, which is a group: stratum · types + rank.
         self.groups: Ints = np.zeros(0, dtype=np.int64)
-        self.count: Floats = np.zeros(0)  # with spare room behind the groups, as mean and scatter have
+        self.count = torch.zeros(0, dtype=torch.float64)  # with spare room behind the groups, as mean and scatter have
         self.mean = [torch.zeros(0, width, dtype=torch.float64) for width in layout.widths]
         self.scatter = [torch.zeros(0, dtype=torch.float64) for _ in layout.widths]
         self._slot = np.full(len(STRATA) * len(self.types), -1, dtype=np.int64)  # of each group
@@ -92,7 +92,7 @@ class TypeMoments(Observable):
         if len(rows):
             strata, types = batch.strata[rows], len(self.types)
             groups, group = np.unique(strata * types + rank[rows], return_inverse=True)
-            step = self._step(groups, np.bincount(group).astype(np.float64), batch.device)
+            step = self._step(groups, torch.as_tensor(np.bincount(group), device=batch.device).double())
             of_rows = [slice(*np.searchsorted(strata, (part, part + 1))) for part in TYPED]
             of_groups = [slice(*np.searchsorted(groups, (part * types, part * types + types))) for part in TYPED]
             row, of_row = (torch.as_tensor(x, device=batch.device) for x in (rows, group))
@@ -106,24 +106,23 @@ class TypeMoments(Observable):
     def finish(self, batch: HiddenBatch) -> None:
         """Count the batch, now that every place has used the old counts."""
         if self._batch is not None:
-            self.count[self._batch.step.where] += self._batch.step.count
+            self.count.index_add_(0, self._batch.step.slots, self._batch.step.new)
             self._batch = None
 
-    def _step(self, groups: Ints, count: Floats, device: torch.device) -> _Step:
-        """Return what it takes to add tokens of some groups at every place; new groups get room."""
-        new = groups[self._slot[groups] < 0]
-        self._slot[new] = len(self.groups) + np.arange(len(new))
-        self.groups = np.concatenate([self.groups, new])
+    def _step(self, groups: Ints, new: torch.Tensor) -> _Step:
+        """Return what it takes to add so many tokens of some groups at every place; groups not seen before get room."""
+        unseen = groups[self._slot[groups] < 0]
+        self._slot[unseen] = len(self.groups) + np.arange(len(unseen))
+        self.groups = np.concatenate([self.groups, unseen])
         if len(self.groups) > len(self.count):
             room = min(len(self._slot), max(len(self.groups), 2 * len(self.count))) - len(self.count)
-            self.count = np.concatenate([self.count, np.zeros(room)])
+            self.count = _longer(self.count, room)
             for index in range(len(self.mean)):  # one place at a time, so that only one is held twice
                 self.mean[index] = _longer(self.mean[index], room)
                 self.scatter[index] = _longer(self.scatter[index], room)
-        slots = self._slot[groups]
+        slots = torch.as_tensor(self._slot[groups], device=new.device)
         before = self.count[slots]
-        numbers = (slots, count / (before + count), before * count / (before + count), count)
-        return _Step(slots, count, *(torch.as_tensor(x, device=device) for x in numbers))
+        return _Step(slots, new, new / (before + new), before * new / (before + new))
 
     def _add(self, index: int, step: _Step, mean: torch.Tensor, scatter: torch.Tensor) -> None:
         """Add moments of some groups at a place; ``count`` is raised after the last place."""
@@ -135,18 +134,17 @@ class TypeMoments(Observable):
     def occurrences(self) -> Ints:
         """Return how often each kept type occurs in the corpus, whatever the view, shape (types,)."""
         counts = np.zeros(len(self.types), dtype=np.int64)
-        np.add.at(counts, self.groups % max(len(self.types), 1), self.count[: len(self.groups)].astype(np.int64))
+        np.add.at(counts, self.groups % max(len(self.types), 1), self.count[: len(self.groups)].long().numpy())
         return counts
 
     def merge(self, other: TypeMoments) -> None:
         """Add the moments of other texts."""
         self.seen += other.seen
         used = len(other.groups)
-        if used:
-            step = self._step(other.groups, other.count[:used], self.scatter[0].device)
-            for index in range(len(self.layout.places)):
-                self._add(index, step, other.mean[index][:used], other.scatter[index][:used])
-            self.count[step.where] += step.count
+        step = self._step(other.groups, other.count[:used])
+        for index in range(len(self.layout.places)):
+            self._add(index, step, other.mean[index][:used], other.scatter[index][:used])
+        self.count.index_add_(0, step.slots, step.new)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``seen``, and sorted by group ``groups``, ``count``, ``mean/PLACE`` and ``scatter/PLACE``."""
@@ -190,20 +188,16 @@ class _Step:
     """Tokens to be added, the same number at every place: what the formula makes of the numbers.
 
     Args:
-        where: slots of the groups, on the host, (groups,).
-        count: new tokens of each group, on the host, (groups,).
-        slots: the same slots, (groups,).
+        slots: of the groups, (groups,).
+        new: new tokens of each group, (groups,).
         share: of the new tokens in all that a group will have then, (groups,).
         between: n·m/(n + m) of known and new tokens, (groups,).
-        new: the same new tokens, (groups,).
     """
 
-    where: Ints
-    count: Floats
     slots: torch.Tensor
+    new: torch.Tensor
     share: torch.Tensor
     between: torch.Tensor
-    new: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -327,7 +321,7 @@ def _merged(kept: TypeMoments, index: int, strata: tuple[int, ...]) -> tuple[Int
     for part in strata:
         slots = np.flatnonzero(stratum == part)
         rows = np.searchsorted(ranks, rank[slots])
-        more, its_mean = kept.count[slots], kept.mean[index].numpy()[slots]
+        more, its_mean = kept.count.numpy()[slots], kept.mean[index].numpy()[slots]
         before, total = count[rows], count[rows] + more
         delta = its_mean - mean[rows]
         mean[rows] += delta * (more / total)[:, None]

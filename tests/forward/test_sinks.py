@@ -116,7 +116,7 @@ def test_sinks_by_type_against_the_other_path_and_with_their_names_alone(observe
     again = SinkTokens.load(tmp_path / "kept")
     assert list(again.listed()) == list(kept.listed())
     assert again.tokens[str(FIRST_WORD + SINK_WORD)] == f"t{FIRST_WORD + SINK_WORD}"
-    assert set(map(int, again.tokens)) <= set(kept.types.keys[:, 0].tolist())
+    assert set(map(int, again.tokens)) <= set(kept.keys[:, 0].tolist())
 
 
 def test_several_sinks_in_one_text_count_once_for_it(observe):
