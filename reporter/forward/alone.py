@@ -58,9 +58,9 @@ class AloneCheck:
     _directions: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        wanted = chosen(self.corpus)
+        numbers = chosen(self.corpus)
         for shard in self.corpus.shards:
-            inside = wanted[(wanted >= shard.start) & (wanted < shard.stop)]
+            inside = numbers[(numbers >= shard.start) & (numbers < shard.stop)]
             if len(inside):
                 texts = {text.index: text for text in self.corpus.of(shard) if text.index in inside}
                 self._texts += texts.values()

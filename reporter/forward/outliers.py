@@ -230,9 +230,9 @@ class SinkTokens(ByType):
         keys = np.stack([batch.token_ids[rows], batch.positions[rows] == 0, of_text[rows]], axis=1).astype(np.int64)
         # Of several sinks of a key in a text, the first counts for the text; a text is never in two batches.
         texts = _first(*keys.T, batch.texts[rows])
-        found, positions = sinks.at(rows), batch.positions[rows]
-        facts = [texts, np.ones_like(texts), positions, positions, found.first, found.last, found.dimension]
-        self.add(keys, np.stack(facts, axis=1), np.stack([found.ratio, found.dominance], axis=1))
+        chosen, positions = sinks.at(rows), batch.positions[rows]
+        facts = [texts, np.ones_like(texts), positions, positions, chosen.first, chosen.last, chosen.dimension]
+        self.add(keys, np.stack(facts, axis=1), np.stack([chosen.ratio, chosen.dominance], axis=1))
 
     def listed(self) -> Iterator[dict[str, Any]]:
         """Yield the sinks by type, those of most texts first."""

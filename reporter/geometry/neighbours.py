@@ -178,7 +178,7 @@ class _Group:
 
     def see(self, rows: Tensor, squares: Tensor, d2: Tensor) -> None:
         """Take in a block of rows, those of it that were not found with certainty before."""
-        here, wanted = self.doubtful[rows].nonzero()[:, 0], self._wanted
+        here, count = self.doubtful[rows].nonzero()[:, 0], self._wanted
         rows = rows[here]
         if not len(rows):
             return
@@ -186,24 +186,24 @@ class _Group:
             d2 = d2[here]
         far, places = smallest(d2 if self._every else d2[:, self.rows], self.most)
         candidates = self.rows[places]
-        columns = torch.cat([candidates[:, :wanted], candidates[:, self._at]], dim=1)
+        columns = torch.cat([candidates[:, :count], candidates[:, self._at]], dim=1)
         squared = _squares_of_differences(self._exact, rows, columns)
-        closest = squared[:, :wanted].sort(dim=1)
-        squared = torch.cat([closest.values[:, : self._k], squared[:, wanted:]], dim=1)
+        closest = squared[:, :count].sort(dim=1)
+        squared = torch.cat([closest.values[:, : self._k], squared[:, count:]], dim=1)
         group_rows, own_square = self._place[rows], squares[rows].double()[:, None]
         self._distances[group_rows] = squared
         if self._listed:
-            order = torch.cat([candidates[:, :wanted].gather(1, closest.indices), candidates[:, wanted:]], dim=1)
-            beyond = (far[:, wanted:].double() + own_square).clamp(min=0)
+            order = torch.cat([candidates[:, :count].gather(1, closest.indices), candidates[:, count:]], dim=1)
+            beyond = (far[:, count:].double() + own_square).clamp(min=0)
             self._places[group_rows] = order[:, : self._listed]
             self._of_listed[group_rows] = torch.cat([closest.values, beyond], dim=1)[:, : self._listed]
         # A row b that is no candidate has rough d² ≥ a := the last candidate's. If ‖b‖ ≥ 2·max(‖row‖, √a) its true
         # distance is at least √a; else rounding took off no more than this tolerance.
-        last = torch.cat([far[:, wanted - 1 : wanted], far[:, self._at]], dim=1).double() + own_square
+        last = torch.cat([far[:, count - 1 : count], far[:, self._at]], dim=1).double() + own_square
         kind = torch.finfo(d2.dtype)
         tolerance = _ROUNDINGS * kind.eps * (own_square + 4 * torch.maximum(own_square, last)) + kind.tiny
         doubtful = (tolerance > _FAR * last)[:, 1:].any(dim=1)
-        if wanted < len(self.rows) - 1:
+        if count < len(self.rows) - 1:
             doubtful |= squared[:, self._k - 1] > (last - tolerance)[:, 0]
         self.doubtful[rows] = doubtful
 

@@ -110,8 +110,8 @@ PROFILES = {
 @pytest.mark.parametrize("profile", PROFILES)
 def test_effective_depth_hangs_on_no_single_layer(profile):
     divergences, layer = PROFILES[profile]
-    found = _stays_near(np.array(divergences, dtype=float)[:, None])
-    assert found == pytest.approx([layer], nan_ok=True)
+    outcome = _stays_near(np.array(divergences, dtype=float)[:, None])
+    assert outcome == pytest.approx([layer], nan_ok=True)
     assert again(divergences, 1.0) == pytest.approx(layer, nan_ok=True), "and on the path of `verify`"
 
 

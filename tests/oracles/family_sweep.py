@@ -182,8 +182,8 @@ def classes(config_class: Any) -> list[Any]:
     """Return transformers' classes for a configuration: that of language models first, then the plain model."""
     kinds = ("FOR_MASKED_LM_", "FOR_SEQ_TO_SEQ_CAUSAL_LM_", "FOR_CAUSAL_LM_", "")
     mappings = [getattr(auto, f"MODEL_{kind}MAPPING") for kind in kinds]
-    found = [mapping[config_class] for mapping in mappings if config_class in mapping]
-    return [kind for each in found for kind in (each if isinstance(each, tuple) else (each,))]
+    outcome = [mapping[config_class] for mapping in mappings if config_class in mapping]
+    return [kind for each in outcome for kind in (each if isinstance(each, tuple) else (each,))]
 
 
 def small_config(name: str) -> Any:
@@ -380,11 +380,11 @@ def main() -> None:
         waiting = [(name, pool.apply_async(_work, (name,))) for name in names]
         for name, work in waiting:
             try:
-                found = work.get(MINUTES * 60)
+                outcome = work.get(MINUTES * 60)
             except Exception as error:
-                found = [Row(name, refused=f"{NOT_BUILT}: {type(error).__name__}")]
-            rows += found
-            for row in found:
+                outcome = [Row(name, refused=f"{NOT_BUILT}: {type(error).__name__}")]
+            rows += outcome
+            for row in outcome:
                 print(line(row), flush=True)
     if chosen.write:
         PAGE.write_text(page(rows), "utf-8")
