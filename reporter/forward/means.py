@@ -65,8 +65,6 @@ class Bootstrapped(Observable):
         "replicate_sums": Replicates(),
         "replicate_counts": Replicates(),
     }
-    _units: Ints  # of the texts of the batch at hand
-    _of_places: list[torch.Tensor]  # their sums and counts at each place so far, (texts, columns, 2, quantities)
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
         self.layout, self.seed, self.replicates = layout, seed, replicates
@@ -82,21 +80,18 @@ class Bootstrapped(Observable):
         """The first places of the layout, as many as the quantities are defined at: all unless overridden."""
         return self.layout.places
 
-    def finish(self, batch: HiddenBatch) -> None:
-        """Add the batch to the sums and, weighted, to the replicates."""
-        sums, counts = torch.stack(self._of_places, dim=1).unbind(dim=3)  # each (texts, places, columns, quantities)
-        self._of_places = []
+    def _add(self, sums: torch.Tensor, counts: torch.Tensor, texts: Ints, columns: list[int] | slice) -> None:
+        """Add the sums and counts of texts, (texts, P, columns, Q), to all and, weighted, to the replicates.
+
+        Args:
+            columns: those that are not empty.
+        """
         self.sums += sums.sum(dim=0)
         self.counts += counts.sum(dim=0)
-        weights = weights_of(self._units, self.seed, self.replicates, sums.device).T
-        columns = self.filled(batch)
+        weights = weights_of(texts, self.seed, self.replicates, sums.device).T
         for total, of_texts in ((self.replicate_sums, sums), (self.replicate_counts, counts)):
             held = of_texts[:, :, columns]
             total[:, :, columns] += (weights @ held.flatten(1)).view(-1, *held.shape[1:])
-
-    def filled(self, batch: HiddenBatch) -> list[int] | slice:
-        """Return the columns that a batch may fill: all unless overridden."""
-        return slice(None)
 
     def average(self, quantity: str, place: Place, view: str) -> Average:
         """Return the mean of a quantity of a view at one of its places."""
@@ -119,7 +114,9 @@ class PerToken(Bootstrapped):
     A token for which a quantity is undefined (NaN, or infinite) is left out of its sum and count.
     """
 
-    _row_of_text: torch.Tensor  # of each token of the batch at hand, by unit and stratum
+    _of_texts: list[torch.Tensor]  # of the batch at hand, and the units in it
+    _row_of_text: torch.Tensor
+    _texts: Ints
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -133,9 +130,9 @@ class PerToken(Bootstrapped):
     def start(self, batch: HiddenBatch) -> None:
         """Give each (unit, stratum) of the batch a row."""
         super().start(batch)
-        self._units, text = np.unique(batch.units, return_inverse=True)
+        self._texts, text = np.unique(batch.units, return_inverse=True)
         self._row_of_text = torch.as_tensor(text * len(STRATA) + batch.strata, device=batch.device)
-        self._of_places = []
+        self._of_texts = []
 
     def observe(self, layer: LayerStates) -> None:
         """Sum the quantities at one place by text."""
@@ -144,12 +141,15 @@ class PerToken(Bootstrapped):
         values = self.of_tokens(layer)
         defined = values.isfinite()
         both = torch.cat([values.where(defined, 0.0), defined], dim=1).double()
-        sums = both.new_zeros(len(self._units) * len(STRATA), both.shape[1]).index_add_(0, self._row_of_text, both)
-        self._of_places.append(sums.view(len(self._units), len(STRATA), 2, len(self.quantities)))
+        sums = both.new_zeros(len(self._texts) * len(STRATA), both.shape[1]).index_add_(0, self._row_of_text, both)
+        self._of_texts.append(sums.view(len(self._texts), len(STRATA), 2, len(self.quantities)))
 
-    def filled(self, batch: HiddenBatch) -> list[int] | slice:
-        """Return the strata that hold tokens."""
-        return [stratum for stratum, size in enumerate(batch.sizes) if size]
+    def finish(self, batch: HiddenBatch) -> None:
+        """Add the batch to the sums and, weighted, to the replicates."""
+        of_texts = torch.stack(self._of_texts, dim=1)  # (texts, places, strata, 2, quantities)
+        columns = [stratum for stratum, size in enumerate(batch.sizes) if size]
+        self._add(of_texts[:, :, :, 0], of_texts[:, :, :, 1], self._texts, columns)
+        self._of_texts = []
 
 
 class SampledTokens(PerToken):
@@ -196,8 +196,10 @@ class PerText(Bootstrapped):
     columns: ClassVar[Mapping[str, tuple[int, ...]]] = {view: (column,) for column, view in enumerate(VIEWS)}
     fields: ClassVar[Mapping[str, Field]] = {**Bootstrapped.fields, "squares": Sum(), "distinct": Sum()}
     texts: Ints  # place in the corpus of each text of the batch at hand, ascending, (texts,)
-    _is_new: torch.Tensor  # whether each text repeats no earlier one, (texts, 1, 1)
+    _units: Ints
+    _is_new: Bools  # whether each text repeats no earlier one
     _row: torch.Tensor  # of each token, by text and stratum
+    _of_places: list[torch.Tensor]
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
         super().__init__(layout, seed, replicates)
@@ -214,8 +216,7 @@ class PerText(Bootstrapped):
         """Number the texts of the batch."""
         super().start(batch)
         self.texts, first, text = batch.by_text
-        self._units, is_new = batch.units[first], self.texts == batch.originals[first]
-        self._is_new = torch.as_tensor(is_new, device=batch.device)[:, None, None]
+        self._units, self._is_new = batch.units[first], self.texts == batch.originals[first]
         self._row = torch.as_tensor(text * len(STRATA) + batch.strata, device=batch.device)
         self._of_places = []
 
@@ -228,12 +229,18 @@ class PerText(Bootstrapped):
 
     def observe(self, layer: LayerStates) -> None:
         """Compute the quantities at one place."""
-        values = self.of_texts(layer).double()
+        self._of_places.append(self.of_texts(layer).double())
+
+    def finish(self, batch: HiddenBatch) -> None:
+        """Add the batch to the sums and, weighted, to the replicates."""
+        values = torch.stack(self._of_places, dim=1)  # (texts, places, views, quantities)
+        self._of_places = []
         defined = values.isfinite()
         values = values.where(defined, 0.0)
-        self.squares[layer.index] += values.square().sum(dim=0)
-        self.distinct[layer.index] += (defined & self._is_new).sum(dim=0)
-        self._of_places.append(torch.stack([values, defined.double()], dim=2))
+        self.squares += values.square().sum(dim=0)
+        distinct = torch.as_tensor(self._is_new, device=values.device)
+        self.distinct += (defined & distinct[:, None, None, None]).sum(dim=0)
+        self._add(values, defined.double(), self._units, slice(None))
 
     def average(self, quantity: str, place: Place, view: str) -> Average:
         """Return the mean over texts of a quantity of a view at a place."""
