@@ -184,8 +184,8 @@ class HiddenBatch:
     contributions: torch.Tensor | None = None
     readout: Readout | None = None
     vocabulary: Vocabulary | None = None
-    _cosines: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, repr=False)
-    _scratch: dict[int, torch.Tensor] = field(default_factory=dict, repr=False)
+    _cosines: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, init=False, repr=False)
+    _scratch: dict[int, torch.Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.token_ids)

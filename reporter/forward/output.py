@@ -128,28 +128,30 @@ def joined(
     causal = model.anatomy.role == "decoder"
     mixed = isinstance(model, SavedStates) and model.states.begins_mixed
     positions_added = model.anatomy.positions == "added"
-    columns: list[list[NDArray[Any]]] = []
+    columns: list[dict[str, NDArray[Any]]] = []
     before = 0
     for part in parts:
-        batch = part.batch
-        rows, positions = np.nonzero(batch.counted)
+        batch, shape = part.batch, part.batch.ids.shape
         inputs = model.seen(batch, corpus.originals) if isinstance(model, SavedStates) else batch.ids
         contexts = context_keys(inputs, batch.mask.sum(axis=1), causal, settings.seed)
-        facts = (
-            strata(part.sinks.sink, batch.mask, batch.special),
-            first_own(batch.mask, batch.special),
-            batch.ids,
-            contexts,
-            np.broadcast_to(contexts if mixed else embedding_keys(inputs, positions_added), contexts.shape),
-            *part.sinks.columns(),
-        )
-        index = before + rows * batch.ids.shape[1] + positions
-        columns.append([index, batch.texts[rows], positions.astype(np.int64), *(x[rows, positions] for x in facts)])
+        facts = {
+            "index": before + np.arange(batch.ids.size).reshape(shape),
+            "stratum": strata(part.sinks.sink, batch.mask, batch.special),
+            "texts": batch.texts[:, None],
+            "positions": np.arange(shape[1]),
+            "token_ids": batch.ids,
+            "first_own": first_own(batch.mask, batch.special),
+            "contexts": contexts,
+            "embedding_contexts": contexts if mixed else embedding_keys(inputs, positions_added),
+            **vars(part.sinks),
+        }
+        columns.append({name: np.broadcast_to(x, shape)[batch.counted] for name, x in facts.items()})
         before += batch.ids.size
-    index, texts, positions, of_token, *columns_left = (np.concatenate(column) for column in zip(*columns, strict=True))
-    order = np.argsort(of_token, kind="stable")
-    index, texts, positions = index[order], texts[order], positions[order]
-    first, ids, keys, embedded, *sinks = (column[order] for column in columns_left)
+    whole = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
+    order = np.argsort(whole["stratum"], kind="stable")
+    whole = {name: column[order] for name, column in whole.items()}
+    index, stratum, texts = whole.pop("index"), whole.pop("stratum"), corpus.text_of(whole["texts"])
+    sinks = Sinks(*(whole.pop(name) for name in Sinks.__dataclass_fields__))
     with torch.inference_mode():
         flat = torch.as_tensor(index, device=model.device)
         states = []
@@ -168,21 +170,16 @@ def joined(
             norms=norms,
             known_norms=_on_host(parts, 0)[:, index],
             peaks=_on_host(parts, 1)[:, index],
-            token_ids=ids,
-            texts=texts,
-            originals=corpus.originals[corpus.text_of(texts)],
-            units=corpus.units[corpus.text_of(texts)],
-            positions=positions,
-            first_own=first,
-            contexts=keys,
-            frequent=settings.frequent[ids],
-            embedding_contexts=embedded,
-            sizes=tuple(np.bincount(of_token, minlength=len(STRATA)).tolist()),
-            sinks=Sinks(*sinks),
+            originals=corpus.originals[texts],
+            units=corpus.units[texts],
+            frequent=settings.frequent[whole["token_ids"]],
+            sizes=tuple(np.bincount(stratum, minlength=len(STRATA)).tolist()),
+            sinks=sinks,
             losses=torch.cat(losses)[flat] if losses else None,
             contributions=torch.cat(added, dim=1).index_select(1, flat) if added else None,
             readout=settings.readout,
             vocabulary=settings.vocabulary,
+            **whole,
         )
 
 

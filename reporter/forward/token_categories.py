@@ -14,7 +14,7 @@ tokens and below 0.2 for the rest; hardly a token lies between, so the cut at 1 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,13 +96,9 @@ class Sinks:
     dominance: Floats
     dimension: Ints
 
-    def columns(self) -> tuple[NDArray[Any], ...]:
-        """Return the arrays in their order."""
-        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
-
     def at(self, *index: Ints) -> Sinks:
         """Return what is known of the tokens at some places."""
-        return Sinks(*(column[index] for column in self.columns()))
+        return Sinks(*(column[index] for column in vars(self).values()))
 
 
 def find_sinks(
