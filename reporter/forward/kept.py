@@ -223,7 +223,7 @@ class PassFolder:
 # readers need no lock.
 
 
-_FOLDER, _WANTED, _FACTS, _PROGRESS = "unfinished-", "wanted.json", "facts.json", "progress.json"
+_FOLDER, _WANTED, _FACTS = "unfinished-", "wanted.json", "facts.json"
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ class Parts:
         """
         where = {"range": [text_range.start, text_range.stop], "by": socket.gethostname()}
         note = {"facts": asdict(facts), "said": dict(called), **where}
-        self._save(self.place(text_range), observables, _FACTS, note)
+        self._save(self.place(text_range), observables, note)
         for path in self._shards(text_range):
             shutil.rmtree(path, ignore_errors=True)
 
@@ -311,7 +311,7 @@ class Parts:
     ) -> None:
         """Write how far a range got, at once or not at all, and drop what was written of it before."""
         place = self.folder / f"shard-{next_shard:06}"
-        self._save(place, observables, _PROGRESS, {"counts": asdict(counts), "next_shard": next_shard})
+        self._save(place, observables, {"counts": asdict(counts), "next_shard": next_shard})
         for older in self._shards(text_range):
             if older.name < place.name:
                 shutil.rmtree(older, ignore_errors=True)
@@ -321,7 +321,7 @@ class Parts:
         for folder in reversed(self._shards(text_range)):
             if not found_intact(folder, "the range is measured again"):
                 continue
-            progress = read_note(folder / _PROGRESS)
+            progress = read_note(folder / _FACTS)
             if progress is None:
                 continue
             observables = {name: KINDS[name].load(folder / f"{name}.safetensors") for name in self.wanted}
@@ -330,11 +330,8 @@ class Parts:
 
     def tokens(self, text_range: ShardRange) -> int:
         """Return how many tokens of a range went through the model so far."""
-        for folder, note in (
-            (self.place(text_range), _FACTS),
-            *((path, _PROGRESS) for path in reversed(self._shards(text_range))),
-        ):
-            if content := read_note(folder / note):
+        for folder in (self.place(text_range), *reversed(self._shards(text_range))):
+            if content := read_note(folder / _FACTS):
                 return int(content.get("facts", content)["counts"]["tokens"])
         return 0
 
@@ -342,7 +339,7 @@ class Parts:
         within = range(text_range.shards[0].index + 1, text_range.shards[-1].index + 1)
         return [path for path in sorted(self.folder.glob("shard-*")) if int(path.name[6:]) in within]
 
-    def _save(self, place: Path, observables: Mapping[str, Observable], name: str, note: dict[str, Any]) -> None:
+    def _save(self, place: Path, observables: Mapping[str, Observable], note: dict[str, Any]) -> None:
         """Write a folder under another name first; one that another process wrote meanwhile stays."""
         self.begin()
         part = self.folder / f"part-{socket.gethostname()}-{os.getpid()}"
@@ -351,7 +348,7 @@ class Parts:
         try:
             for kind, observable in observables.items():
                 observable.save(part / f"{kind}.safetensors")
-            write_note(part / name, note)
+            write_note(part / _FACTS, note)
             write_checksums(part)
             part.rename(place)
         except OSError:
