@@ -270,7 +270,7 @@ def _first_share(x: Tensor, lengths: Tensor, whole: Tensor, near: Tensor | None)
     total = squares.sum()
     if bool(total <= EQUAL * whole.sum()):
         return float("nan"), x.new_zeros(len(x))
-    largest, axis = first_axis(x, near=near, centre=centre)
+    largest, axis = first_axis(x, centre, near=near)
     share = largest / total
     return float(share), ((x @ axis - centre @ axis).square_() - share * squares) / total
 

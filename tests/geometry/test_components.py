@@ -31,8 +31,8 @@ def test_the_first_axis_is_that_of_all_also_about_a_centre_without_a_copy(make):
     n, d = x.shape
     weights = torch.from_numpy(RNG(1).integers(0, 2, n).astype(np.float64))
     centre = weights @ x / weights.sum()
-    about = first_axis(x, weights, fixed_random_vector(d), centre)
-    for (value, axis), rows in ((first_axis(x), x), (about, (x - centre) * weights[:, None])):
+    about = first_axis(x, centre, weights, fixed_random_vector(d))
+    for (value, axis), rows in ((first_axis(x, 0 * centre), x), (about, (x - centre) * weights[:, None])):
         tiny = 1e-14 * float(x.square().sum())
         expected = float(torch.linalg.eigvalsh(rows.T @ rows)[-1])
         assert float(value) == pytest.approx(expected, rel=1e-12, abs=tiny)
@@ -47,7 +47,7 @@ def test_weights_and_a_vector_that_is_near_no_more():
     x[7] = 1e3 * torch.eye(50)[20]
     every, axis = torch.ones(200, dtype=torch.float64), None
     for weights, place, size in ((every - torch.eye(200)[7], 0, float(x[:, 0].square().sum())), (every, 20, 1e6)):
-        value, axis = first_axis(x, weights, axis)
+        value, axis = first_axis(x, torch.zeros(50, dtype=torch.float64), weights, axis)
         assert float(axis[place].abs()) == pytest.approx(1) and float(value) == pytest.approx(size)
 
 
