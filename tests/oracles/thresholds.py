@@ -153,14 +153,8 @@ def main() -> None:
     parser.add_argument("--copies", default=",".join(COPIES))
     given = parser.parse_args()
     if given.model in ("bert", "gpt2"):
-        recipe = {
-            "architecture": given.model,
-            "layers": 4,
-            "width": 64,
-            "train_on": "texts",
-            "steps": 400,
-            "context": 64,
-        }
+        small = {"layers": 4, "width": 64, "train_on": "texts", "steps": 400, "context": 64}
+        recipe = {"architecture": given.model, **small}
         models = {"model": {"recipe": recipe}, "training-seed": {"recipe": recipe | {"seed": 1}, "base": "model"}}
         numbers = run(given.work, models, FLOAT32, 150, given.metrics)
     else:
