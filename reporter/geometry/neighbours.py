@@ -7,6 +7,7 @@ than its own (:func:`compare`). Memory: a block of products.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -33,6 +34,7 @@ _BLOCK = 512  # rows whose products with all others are taken at once
 _WHOLE = 2**25  # products that may be held at once, so that those above the diagonal serve below it, too
 _TOGETHER = 64  # rows whose differences are held at once: they stay in the processor's cache
 _TOGETHER_ON_DEVICE = 1024  # the same on an accelerator, which would rather have few large steps
+_LEFT_OUT = 1.5  # times the rows that a group lacks on average are listed besides; where more lack, a row is done again
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ def nearest_within(
 
     Candidates come from ‖a‖² + ‖b‖² − 2a·b in float32 on centred rows; their distances are then taken in float64
     from the differences. A row whose candidates float32 could have missed is done again with products in float64, and
-    what these leave open is decided by the differences alone.
+    what these leave open is decided by the differences alone. What a row's candidates hold of other groups is passed
+    over; where too few are left, the row is searched again among its own group.
 
     The k nearest are exact. A further one is the float64 distance of a row that the product puts at that rank: ranks
     that differ by less than rounding may be swapped, and where that could move the distance by more than 0.05 % the
@@ -120,19 +123,23 @@ def nearest_within(
     exact = exact - exact.mean(dim=0)
     every = torch.arange(n, device=exact.device)
     among = [_Group(exact, every if rows is None else rows, k, further, listed) for rows in groups]
-    _search(exact.float(), every, among)
-    _search(exact, torch.stack([group.doubtful for group in among]).any(dim=0).nonzero()[:, 0], among)
+    most = max((group.most for group in among), default=0)
+    lacking = max((1 - len(group.rows) / n for group in among), default=0.0)
+    count = min(n - 1, most + (math.ceil(_LEFT_OUT * most * lacking) + _SPARE if lacking else 0))
+    _search(exact.float(), every, among, count)
+    _search(exact, torch.stack([group.doubtful for group in among]).any(dim=0).nonzero()[:, 0], among, count)
     return [group.found() for group in among]
 
 
-def _search(x: Tensor, rows: Tensor, among: Sequence[_Group]) -> None:
+def _search(x: Tensor, rows: Tensor, among: Sequence[_Group], count: int) -> None:
     squares = x.square().sum(dim=1)
     for block, products in _products(x, rows):
         # ‖row‖² is the same for all its candidates: it is left out here and added to the few that remain.
         d2 = torch.add(squares, products, alpha=-2, out=products)
         d2.scatter_(1, block[:, None], torch.inf)
+        far, candidates = smallest(d2, count)
         for group in among:
-            group.see(block, squares, d2)
+            group.see(block, squares, d2, far, candidates)
 
 
 def _products(x: Tensor, rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -169,43 +176,58 @@ class _Group:
         self._at = torch.tensor(ranks, dtype=torch.int64, device=device) - 1
         self._place = torch.empty(n, dtype=torch.int64, device=device)
         self._place[rows] = torch.arange(m, device=device)
-        self.doubtful = torch.zeros(n, dtype=torch.bool, device=device)
+        self._inside = torch.zeros(n, dtype=torch.bool, device=device)
+        self._inside[rows] = True
+        self.doubtful = self._inside.clone()
         """Rows of the group that have not been found with certainty, of all rows, (n,)."""
-        self.doubtful[rows] = True
         self._distances = exact.new_empty(m, k + len(ranks))
         self._places = torch.empty(m, self._listed, dtype=torch.int64, device=device)
         self._of_listed = exact.new_empty(m, self._listed)
 
-    def see(self, rows: Tensor, squares: Tensor, d2: Tensor) -> None:
+    def see(self, rows: Tensor, squares: Tensor, d2: Tensor, far: Tensor, candidates: Tensor) -> None:
         """Take in a block of rows, those of it that were not found with certainty before."""
-        here, count = self.doubtful[rows].nonzero()[:, 0], self._wanted
+        here, wanted = self.doubtful[rows].nonzero()[:, 0], self._wanted
         rows = rows[here]
         if not len(rows):
             return
-        if len(here) < len(d2):
-            d2 = d2[here]
-        far, places = smallest(d2 if self._every else d2[:, self.rows], self.most)
-        candidates = self.rows[places]
-        columns = torch.cat([candidates[:, :count], candidates[:, self._at]], dim=1)
+        far, candidates = far[here], candidates[here]
+        if self._every:
+            far, candidates = far[:, : self.most], candidates[:, : self.most]
+        else:
+            far, candidates = self._own(here, d2, far, candidates)
+        columns = torch.cat([candidates[:, :wanted], candidates[:, self._at]], dim=1)
         squared = _squares_of_differences(self._exact, rows, columns)
-        closest = squared[:, :count].sort(dim=1)
-        squared = torch.cat([closest.values[:, : self._k], squared[:, count:]], dim=1)
+        closest = squared[:, :wanted].sort(dim=1)
+        squared = torch.cat([closest.values[:, : self._k], squared[:, wanted:]], dim=1)
         group_rows, own_square = self._place[rows], squares[rows].double()[:, None]
         self._distances[group_rows] = squared
         if self._listed:
-            order = torch.cat([candidates[:, :count].gather(1, closest.indices), candidates[:, count:]], dim=1)
-            beyond = (far[:, count:].double() + own_square).clamp(min=0)
+            order = torch.cat([candidates[:, :wanted].gather(1, closest.indices), candidates[:, wanted:]], dim=1)
+            beyond = (far[:, wanted:].double() + own_square).clamp(min=0)
             self._places[group_rows] = order[:, : self._listed]
             self._of_listed[group_rows] = torch.cat([closest.values, beyond], dim=1)[:, : self._listed]
         # A row b that is no candidate has rough d² ≥ a := the last candidate's. If ‖b‖ ≥ 2·max(‖row‖, √a) its true
         # distance is at least √a; else rounding took off no more than this tolerance.
-        last = torch.cat([far[:, count - 1 : count], far[:, self._at]], dim=1).double() + own_square
+        last = torch.cat([far[:, wanted - 1 : wanted], far[:, self._at]], dim=1).double() + own_square
         kind = torch.finfo(d2.dtype)
         tolerance = _ROUNDINGS * kind.eps * (own_square + 4 * torch.maximum(own_square, last)) + kind.tiny
         doubtful = (tolerance > _FAR * last)[:, 1:].any(dim=1)
-        if count < len(self.rows) - 1:
+        if wanted < len(self.rows) - 1:
             doubtful |= squared[:, self._k - 1] > (last - tolerance)[:, 0]
         self.doubtful[rows] = doubtful
+
+    def _own(self, here: Tensor, d2: Tensor, far: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+        inside = self._inside[candidates]
+        rank = inside.cumsum(dim=1)
+        # Those inside move up to their rank among themselves, all others to a last column that is cut off.
+        to = torch.where(inside & (rank <= self.most), rank - 1, self.most)
+        near = far.new_empty(len(far), self.most + 1).scatter_(1, to, far)[:, :-1]
+        which = candidates.new_empty(len(far), self.most + 1).scatter_(1, to, candidates)[:, :-1]
+        short = (rank[:, -1] < self.most).nonzero()[:, 0]
+        if len(short):
+            values, columns = smallest(d2[here[short]][:, self.rows], self.most)
+            near[short], which[short] = values, self.rows[columns]
+        return near, which
 
     def found(self) -> Neighbours:
         """Return what was found; the differences of rows that float64 products leave in doubt decide."""
