@@ -153,9 +153,11 @@ def observe(monkeypatch):
     """Return a function that sends texts through a model and returns its observables and counts."""
     from oracles.fake_model import FakeHead, FakeModel, fake_vocabulary
 
-    from reporter.forward.measure import Counts, Settings, measure, tokenised
+    from reporter.forward.measure import Counts, measure
     from reporter.forward.observable import Setting
     from reporter.forward.observed import KINDS
+    from reporter.forward.output import Settings
+    from reporter.forward.reading import tokenised
     from reporter.forward.readout import Readout
     from reporter.forward.type_sample import count_types
     from reporter.models.places import Layout

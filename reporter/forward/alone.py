@@ -14,8 +14,9 @@ import numpy as np
 import torch
 
 from reporter.core.errors import ReporterError, is_out_of_memory
-from reporter.forward.batch import ModelOutput
-from reporter.forward.measure import Settings, autocast, batched, forward, unpadded
+from reporter.forward.output import ModelOutput, Settings, forward
+from reporter.forward.precision import autocast
+from reporter.forward.reading import batched, unpadded
 from reporter.models.load import LoadedModel
 from reporter.texts.tokens import TokenBatch, TokenisedCorpus, TokenisedText
 
@@ -57,9 +58,9 @@ class AloneCheck:
     _directions: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        wanted = chosen(self.corpus)
+        numbers = chosen(self.corpus)
         for shard in self.corpus.shards:
-            inside = wanted[(wanted >= shard.start) & (wanted < shard.stop)]
+            inside = numbers[(numbers >= shard.start) & (numbers < shard.stop)]
             if len(inside):
                 texts = {text.index: text for text in self.corpus.of(shard) if text.index in inside}
                 self._texts += texts.values()

@@ -11,22 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reporter.forward.token_categories import STRATA, Sinks, first_own, strata
+from reporter.forward.token_categories import STRATA, Sinks
 from reporter.geometry.arrays import Bools, Ints
 from reporter.models.places import Layout
-from reporter.models.states import SavedStates
-from reporter.texts.tokens import TokenBatch, TokenisedCorpus
 
 if TYPE_CHECKING:
-    from reporter.forward.measure import Settings
     from reporter.forward.readout import Readout, Vocabulary
-    from reporter.models.load import LoadedModel
 
 Keys = NDArray[np.uint64]
 
@@ -188,8 +184,8 @@ class HiddenBatch:
     contributions: torch.Tensor | None = None
     readout: Readout | None = None
     vocabulary: Vocabulary | None = None
-    _cosines: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, repr=False)
-    _scratch: dict[int, torch.Tensor] = field(default_factory=dict, repr=False)
+    _cosines: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, init=False, repr=False)
+    _scratch: dict[int, torch.Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -281,114 +277,3 @@ class LayerStates:
             rest = centred.mean(dim=0)
             result.append((mean.double() + rest.double(), centred.sub_(rest)))
         return tuple(result)
-
-
-# What a model makes of token batches becomes a batch of states.
-
-FLOAT16_END = 65504.0
-
-
-@dataclass(eq=False)
-class ModelOutput:
-    """The output of the model for one batch, padding included.
-
-    Args:
-        batch: the token ids.
-        states: at each place, (texts, length, width); a place is let go of once its states lie among others.
-        norms: of the states, (places, texts, length).
-        sizes: norms and, second, max |x_j|, on the host, (2, places, texts, length).
-        sinks: arrays (texts, length).
-        losses: (texts, length), where they were asked for.
-        contributions: (L, texts, length, 2, 2), where they were asked for.
-        half: whether the states are float16.
-    """
-
-    batch: TokenBatch
-    states: list[torch.Tensor]
-    norms: torch.Tensor
-    sizes: NDArray[np.float32]
-    sinks: Sinks
-    losses: torch.Tensor | None
-    contributions: torch.Tensor | None
-    half: bool = False
-
-    @property
-    def strained(self) -> int:
-        """Tokens with a state in float16 that comes near the end of its range; a model may clamp it there."""
-        if not self.half:
-            return 0
-        return int(((self.sizes[1] > 0.9 * FLOAT16_END).any(axis=0) & (self.batch.mask == 1)).sum())
-
-
-def joined(
-    parts: list[ModelOutput], model: LoadedModel | SavedStates, corpus: TokenisedCorpus, settings: Settings
-) -> HiddenBatch:
-    """Lay the states of some batches side by side, without padding and context; the batches lose theirs."""
-    causal = model.anatomy.role == "decoder"
-    mixed = isinstance(model, SavedStates) and model.states.begins_mixed
-    positions_added = model.anatomy.positions == "added"
-    columns: list[list[NDArray[Any]]] = []
-    before = 0
-    for part in parts:
-        batch = part.batch
-        rows, positions = np.nonzero(batch.counted)
-        inputs = model.seen(batch, corpus.originals) if isinstance(model, SavedStates) else batch.ids
-        contexts = context_keys(inputs, batch.mask.sum(axis=1), causal, settings.seed)
-        facts = (
-            strata(part.sinks.sink, batch.mask, batch.special),
-            first_own(batch.mask, batch.special),
-            batch.ids,
-            contexts,
-            np.broadcast_to(contexts if mixed else embedding_keys(inputs, positions_added), contexts.shape),
-            *part.sinks.columns(),
-        )
-        index = before + rows * batch.ids.shape[1] + positions
-        columns.append([index, batch.texts[rows], positions.astype(np.int64), *(x[rows, positions] for x in facts)])
-        before += batch.ids.size
-    index, texts, positions, of_token, *columns_left = (np.concatenate(column) for column in zip(*columns, strict=True))
-    order = np.argsort(of_token, kind="stable")
-    index, texts, positions = index[order], texts[order], positions[order]
-    first, ids, keys, embedded, *sinks = (column[order] for column in columns_left)
-    with torch.inference_mode():
-        flat = torch.as_tensor(index, device=model.device)
-        states = []
-        for place in range(len(parts[0].states)):
-            of_place = [part.states[place].flatten(0, 1) for part in parts]
-            for part in parts:  # let go, so that padded and flat copies never all live at once
-                part.states[place] = part.norms
-            x = of_place[0] if len(of_place) == 1 else torch.cat(of_place)
-            states.append(_with_float64(x.index_select(0, flat).float()))
-        norms = _with_float64(torch.cat([part.norms.flatten(1) for part in parts], dim=1)[:, flat])
-        losses = [part.losses.flatten() for part in parts if part.losses is not None]
-        added = [part.contributions.flatten(1, 2) for part in parts if part.contributions is not None]
-        return HiddenBatch(
-            layout=settings.layout,
-            states=states,
-            norms=norms,
-            known_norms=_on_host(parts, 0)[:, index],
-            peaks=_on_host(parts, 1)[:, index],
-            token_ids=ids,
-            texts=texts,
-            originals=corpus.originals[corpus.text_of(texts)],
-            units=corpus.units[corpus.text_of(texts)],
-            positions=positions,
-            first_own=first,
-            contexts=keys,
-            frequent=settings.frequent[ids],
-            embedding_contexts=embedded,
-            sizes=tuple(np.bincount(of_token, minlength=len(STRATA)).tolist()),
-            sinks=Sinks(*sinks),
-            losses=torch.cat(losses)[flat] if losses else None,
-            contributions=torch.cat(added, dim=1).index_select(1, flat) if added else None,
-            readout=settings.readout,
-            vocabulary=settings.vocabulary,
-        )
-
-
-def _on_host(parts: list[ModelOutput], size: int) -> NDArray[np.float32]:
-    """Return norms (0) or peaks (1) of some batches, padding included, (places, tokens)."""
-    return np.concatenate([part.sizes[size].reshape(len(part.sizes[size]), -1) for part in parts], axis=1)
-
-
-def _with_float64(x: torch.Tensor) -> torch.Tensor:
-    return x.cpu() if x.device.type == "mps" else x

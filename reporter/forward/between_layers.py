@@ -11,69 +11,20 @@ import torch
 
 from reporter.forward.batch import GROUPS, HALVES, HiddenBatch, LayerStates, groups_of
 from reporter.forward.means import PerToken
-from reporter.forward.observable import Observable, Setting, Sum
+from reporter.forward.observable import Field, Key, Observable, Setting, Sum
 from reporter.forward.token_categories import STRATA, VIEWS
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.linear import Joint, merged
 from reporter.models.places import Layout, Place
 
 SIDES = 2
-_Key = tuple[int, int]  # half, stratum
 _Centred = tuple[torch.Tensor, torch.Tensor]  # states, (tokens, d), and their mean in float64, (d,), nearly zero
 _NARROW = 128  # up to this width products in float64 cost next to nothing
-_ARRAYS = ("mean", "own", "updates", "steps", "last")
 
 
 def half_of(texts: Ints, seed: int) -> Ints:
     """Return the half of the corpus, 0 or 1, that each text is in, by a hash of its place, shape (texts,)."""
     return groups_of(texts, seed) % SIDES
-
-
-@dataclass
-class _Sums:
-    """Sums over the tokens of one half and stratum, with P layers of width d.
-
-    Args:
-        count: tokens.
-        mean: of each layer, (P, d).
-        own: Σ (x − mean)(x − mean)ᵀ of each layer, (P, d, d).
-        updates: the same of each layer and what the block adds to it, (P − 1, d, d): a small difference of large
-            products would be their rounding.
-        steps: Σ‖u − mean‖² of what each block adds, (P − 1,).
-        last: of each layer and the last, but for the last two, which the others hold, (max(P − 2, 0), d, d).
-    """
-
-    count: float
-    mean: torch.Tensor
-    own: torch.Tensor
-    updates: torch.Tensor
-    steps: torch.Tensor
-    last: torch.Tensor
-
-    @classmethod
-    def empty(cls, places: int, d: int, device: torch.device) -> _Sums:
-        shapes = ((places, d), (places, d, d), (places - 1, d, d), (places - 1,), (max(places - 2, 0), d, d))
-        return cls(0.0, *(torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes))
-
-    def move(self, device: torch.device) -> None:
-        """Move to a device."""
-        for name in _ARRAYS:
-            setattr(self, name, getattr(self, name).to(device))
-
-    def add(self, other: _Sums) -> None:
-        """Take in other tokens (Chan, Golub & LeVeque 1983)."""
-        total = self.count + other.count
-        if not other.count:
-            return
-        delta = other.mean - self.mean
-        weight = self.count * other.count / total
-        self.own += other.own + weight * delta[:, :, None] * delta[:, None]
-        moved = delta[1:] - delta[:-1]
-        self.updates += other.updates + weight * delta[:-1, :, None] * moved[:, None]
-        self.steps += other.steps + weight * moved.square().sum(dim=1)
-        self.last += other.last + weight * delta[: len(self.last), :, None] * delta[-1]
-        self.mean += delta * (other.count / total)
-        self.count = total
 
 
 class Cross(Observable):
@@ -85,14 +36,25 @@ class Cross(Observable):
     """
 
     name = "cross"
+    version = 2
+    fields = dict.fromkeys(("count", "mean", "own", "updates", "steps", "last"), Field())
 
     def __init__(self, layout: Layout, seed: int) -> None:
         self.layout, self.seed = layout, seed
-        self.sums: dict[_Key, _Sums] = {}
-        self._parts: list[tuple[_Key, torch.Tensor]] = []
-        self._batch: dict[_Key, _Sums] = {}
-        self._centred: dict[_Key, _Centred] = {}
-        self._final: dict[_Key, _Centred] = {}
+        self.count = np.zeros((SIDES, len(STRATA)))
+        """Tokens of each half and stratum; the others are by half and stratum, too."""
+        self.mean: dict[Key, torch.Tensor] = {}
+        """Mean of each layer, (P, d)."""
+        self.own: dict[Key, torch.Tensor] = {}
+        """Σ (x − mean)(x − mean)ᵀ of each layer, (P, d, d)."""
+        self.updates: dict[Key, torch.Tensor] = {}
+        """The same of each layer and what the block adds to it, (P − 1, d, d): a small difference of large products
+        would be their rounding."""
+        self.steps: dict[Key, torch.Tensor] = {}
+        """Σ‖u − mean‖² of what each block adds, (P − 1,)."""
+        self.last: dict[Key, torch.Tensor] = {}
+        """Of each layer and the last, but for the last two, which the others hold, (max(P − 2, 0), d, d)."""
+        self._batch: dict[Key, _OfBatch] = {}
 
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
@@ -100,108 +62,108 @@ class Cross(Observable):
         of_part = 8 * 3 * setting.layout.layers * setting.layout.width**2
         return SIDES * of_part * sum(rows > 0 for rows in tokens)
 
-    def follow(self, device: torch.device) -> None:
-        """Move the sums to where the states are."""
-        for sums in self.sums.values():
-            sums.move(device)
-
     def start(self, batch: HiddenBatch) -> None:
         """Sort the tokens of a batch by half and stratum."""
         super().start(batch)
-        halves, device = half_of(batch.units, self.seed), batch.device
-        self._parts, self._batch, self._centred, self._final = [], {}, {}, {}
-        places = self.layout.layers + 1
-        for half in range(SIDES):
-            for stratum in range(len(STRATA)):
-                rows = np.flatnonzero((halves == half) & (batch.strata == stratum))
-                if len(rows):
-                    key = half, stratum
-                    selected = torch.as_tensor(rows, device=device)
-                    self._parts.append((key, selected))
-                    self._batch[key] = _Sums.empty(places, self.layout.width, device)
-                    self._batch[key].count = float(len(rows))
-                    self._final[key] = self._about_mean(key, batch, places - 1, selected)
-                    self._centred[key] = self._about_mean(key, batch, 0, selected)
-
-    def _about_mean(self, key: _Key, batch: HiddenBatch, place: int, rows: torch.Tensor) -> _Centred:
-        x = batch.states[place].index_select(0, rows)
-        near = x.mean(dim=0)
-        x -= near
-        off = x.mean(dim=0, dtype=torch.float64)
-        self._batch[key].mean[place] = near.double() + off
-        return x, off
+        halves = half_of(batch.units, self.seed)
+        self._batch = {}
+        for half, stratum in np.ndindex(self.count.shape):
+            rows = np.flatnonzero((halves == half) & (batch.strata == stratum))
+            if len(rows):
+                self._batch[half, stratum] = _OfBatch(batch, torch.as_tensor(rows, device=batch.device), self.layout)
 
     def observe(self, layer: LayerStates) -> None:
         """Add the products of one layer with itself, the next and the last."""
-        index, last = layer.index, self.layout.layers
-        if index > last:
-            return
-        for key, rows in self._parts:
-            sums, (x, off) = self._batch[key], self._centred[key]
-            sums.own[index] = _product(x, x, off, off)
-            if index == last:
-                continue
-            following = self._final[key] if index + 1 == last else self._about_mean(key, layer.batch, index + 1, rows)
-            update = following[0] - x
-            step = update.mean(dim=0, dtype=torch.float64)
-            sums.updates[index] = _product(x, update, off, step)
-            sums.steps[index] = update.square().sum(dim=0).double().sum() - len(x) * step.square().sum()
-            if index + 1 < last:
-                z, z_off = self._final[key]
-                sums.last[index] = _product(x, z, off, z_off)
-            self._centred[key] = following
+        if layer.index <= self.layout.layers:
+            for part in self._batch.values():
+                part.observe(layer.index)
 
     def finish(self, batch: HiddenBatch) -> None:
         """Add the batch."""
-        for key, sums in self._batch.items():
-            self._add(key, sums)
-        self._parts, self._batch, self._centred, self._final = [], {}, {}, {}
+        for key, part in self._batch.items():
+            self._add(key, float(len(part.rows)), part.mean, part.own, part.updates, part.steps, part.last)
+        self._batch = {}
 
-    def _add(self, key: _Key, sums: _Sums) -> None:
-        if key not in self.sums:
-            self.sums[key] = _Sums.empty(len(sums.mean), self.layout.width, sums.mean.device)
-        self.sums[key].add(sums)
+    def _add(self, key: Key, count: float, *sums: torch.Tensor) -> None:
+        """Take in other tokens (Chan, Golub & LeVeque 1983)."""
+        before, held = float(self.count[key]), (self.mean, self.own, self.updates, self.steps, self.last)
+        self.count[key] = total = before + count
+        if not before:
+            for of_keys, new in zip(held, sums, strict=True):
+                of_keys[key] = new.clone()
+            return
+        mean, own, updates, steps, last = sums
+        delta = mean - self.mean[key]
+        weight = before * count / total
+        self.own[key] += own + weight * delta[:, :, None] * delta[:, None]
+        moved = delta[1:] - delta[:-1]
+        self.updates[key] += updates + weight * delta[:-1, :, None] * moved[:, None]
+        self.steps[key] += steps + weight * moved.square().sum(dim=1)
+        self.last[key] += last + weight * delta[: len(last), :, None] * delta[-1]
+        self.mean[key] += delta * (count / total)
 
     def merge(self, other: Cross) -> None:
         """Add the moments of other texts."""
-        for key, sums in other.sums.items():
-            self._add(key, sums)
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Return ``count/HALF/STRATUM`` and so on for ``mean``, ``own``, ``updates``, ``steps`` and ``last``."""
-        tensors = {}
-        for (half, stratum), sums in self.sums.items():
-            key = f"{half}/{stratum}"
-            tensors[f"count/{key}"] = torch.tensor([sums.count], dtype=torch.float64)
-            for name in _ARRAYS:
-                tensors[f"{name}/{key}"] = getattr(sums, name)
-        return tensors
-
-    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over saved arrays."""
-        for name, tensor in tensors.items():
-            kind, half, stratum = name.split("/")
-            if kind == "count":
-                key = f"{half}/{stratum}"
-                parts = (tensors[f"{part}/{key}"] for part in _ARRAYS)
-                self.sums[int(half), int(stratum)] = _Sums(float(tensor[0]), *parts)
+        for key, mean in other.mean.items():
+            sums = (other.own[key], other.updates[key], other.steps[key], other.last[key])
+            self._add(key, float(other.count[key]), mean, *sums)
 
     def joint(
         self, layer: int, other: int, strata: tuple[int, ...], half: int | None = None, updates: bool = False
     ) -> Joint | None:
         """Return the second moments of a layer with the next or the last one over some strata; None without tokens."""
         parts = []
-        for (of_half, stratum), sums in self.sums.items():
-            if stratum in strata and half in (None, of_half):
-                mean, square_x, after = sums.mean[layer], sums.own[layer], sums.own[other]
-                if updates:
-                    update, step = sums.updates[layer], float(sums.steps[layer])
-                    square = after - square_x - update - update.T  # of what is added, up to the rounding of the states
-                    parts.append(Joint(sums.count, mean, sums.mean[other] - mean, square_x, update, square, step))
-                else:
-                    cross = square_x + sums.updates[layer] if other == layer + 1 else sums.last[layer]
-                    parts.append(Joint(sums.count, mean, sums.mean[other], square_x, cross, after))
+        for key, mean in self.mean.items():
+            of_half, stratum = key
+            if stratum not in strata or half not in (None, of_half):
+                continue
+            count, square_x, after = float(self.count[key]), self.own[key][layer], self.own[key][other]
+            if updates:
+                update, step = self.updates[key][layer], float(self.steps[key][layer])
+                square = after - square_x - update - update.T  # of what is added, up to the rounding of the states
+                parts.append(Joint(count, mean[layer], mean[other] - mean[layer], square_x, update, square, step))
+            else:
+                cross = square_x + self.updates[key][layer] if other == layer + 1 else self.last[key][layer]
+                parts.append(Joint(count, mean[layer], mean[other], square_x, cross, after))
         return merged(parts) if parts else None
+
+
+class _OfBatch:
+    """The sums of :class:`Cross` over some rows of a batch."""
+
+    def __init__(self, batch: HiddenBatch, rows: torch.Tensor, layout: Layout) -> None:
+        places, d = layout.layers + 1, layout.width
+        self.rows, self._states, self._last = rows, batch.states, layout.layers
+        shapes = ((places, d), (places, d, d), (places - 1, d, d), (places - 1,), (max(places - 2, 0), d, d))
+        self.mean, self.own, self.updates, self.steps, self.last = (
+            torch.zeros(shape, dtype=torch.float64, device=rows.device) for shape in shapes
+        )
+        self._final = self._about_mean(self._last)
+        self._centred = self._about_mean(0)
+
+    def _about_mean(self, place: int) -> _Centred:
+        x = self._states[place].index_select(0, self.rows)
+        near = x.mean(dim=0)
+        x -= near
+        off = x.mean(dim=0, dtype=torch.float64)
+        self.mean[place] = near.double() + off
+        return x, off
+
+    def observe(self, index: int) -> None:
+        """Add the products of one layer."""
+        (x, off), last = self._centred, self._last
+        self.own[index] = _product(x, x, off, off)
+        if index == last:
+            return
+        following = self._final if index + 1 == last else self._about_mean(index + 1)
+        update = following[0] - x
+        step = update.mean(dim=0, dtype=torch.float64)
+        self.updates[index] = _product(x, update, off, step)
+        self.steps[index] = update.square().sum(dim=0).double().sum() - len(x) * step.square().sum()
+        if index + 1 < last:
+            z, z_off = self._final
+            self.last[index] = _product(x, z, off, z_off)
+        self._centred = following
 
 
 def _product(x: torch.Tensor, y: torch.Tensor, x_off: torch.Tensor, y_off: torch.Tensor) -> torch.Tensor:

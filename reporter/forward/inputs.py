@@ -17,7 +17,7 @@ from reporter.core.errors import ReporterError, failures
 from reporter.models.model_folder import limit_of, text_config, width_of
 
 if TYPE_CHECKING:
-    from reporter.forward.measure import Asked
+    from reporter.forward.precision import Asked
     from reporter.models.checkpoint import Checkpoint
     from reporter.study.corpora import SinkSpec, Site
     from reporter.texts import Texts
@@ -213,7 +213,7 @@ FEWEST_TOKENS = 1000  # of a pass whose time is remembered: fixed costs dominate
 
 def rate_of(cache: Path, device: str) -> float | None:
     """Return the rate of the last pass on this machine, in active parameters × tokens a second; None before any."""
-    rate = _rates(cache).get(_machine(device))
+    rate = (read_note(cache / RATES) or {}).get(_machine(device))
     return float(rate) if isinstance(rate, int | float) and rate > 0 else None
 
 
@@ -221,11 +221,8 @@ def note_rate(cache: Path, device: str, checkpoint: Checkpoint, tokens: int, sec
     """Remember how fast a pass was, unless it was too short to tell."""
     size = size_of(checkpoint)
     if size is not None and size.active > 0 and tokens >= FEWEST_TOKENS and seconds > 0:
-        write_note(cache / RATES, _rates(cache) | {_machine(device): size.active * tokens / seconds})
-
-
-def _rates(cache: Path) -> dict[str, Any]:
-    return read_note(cache / RATES) or {}
+        rates = read_note(cache / RATES) or {}
+        write_note(cache / RATES, rates | {_machine(device): size.active * tokens / seconds})
 
 
 def _machine(device: str) -> str:

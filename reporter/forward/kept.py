@@ -157,6 +157,10 @@ class PassFolder:
         lacks = {name: lacking(name, self._kept(name), want) for name, want in amounts.items()}
         return {name: want for name, want in lacks.items() if want is not None}
 
+    def parts(self, amounts: Wanted) -> Parts:
+        """Return the ranges of the pass in which some observables are fed."""
+        return Parts.of(self.folder, amounts)
+
     def _kept(self, name: str) -> Amount | None:
         note = read_note(self.folder / f"{name}.json")
         if note is None or note["version"] != KINDS[name].version:
@@ -207,7 +211,7 @@ class PassFolder:
 # readers need no lock.
 
 
-_FOLDER, _WANTED, _FACTS, _PROGRESS = "unfinished-", "wanted.json", "facts.json", "progress.json"
+_FOLDER, _WANTED, _FACTS = "unfinished-", "wanted.json", "facts.json"
 
 
 @dataclass(frozen=True)
@@ -277,7 +281,7 @@ class Parts:
         """
         where = {"range": [text_range.start, text_range.stop], "by": socket.gethostname()}
         note = {"facts": asdict(facts), "said": dict(called), **where}
-        self._save(self.place(text_range), observables, _FACTS, note)
+        self._save(self.place(text_range), observables, note)
         for path in self._shards(text_range):
             shutil.rmtree(path, ignore_errors=True)
 
@@ -295,7 +299,7 @@ class Parts:
     ) -> None:
         """Write how far a range got, at once or not at all, and drop what was written of it before."""
         place = self.folder / f"shard-{next_shard:06}"
-        self._save(place, observables, _PROGRESS, {"counts": asdict(counts), "next_shard": next_shard})
+        self._save(place, observables, {"counts": asdict(counts), "next_shard": next_shard})
         for older in self._shards(text_range):
             if older.name < place.name:
                 shutil.rmtree(older, ignore_errors=True)
@@ -305,7 +309,7 @@ class Parts:
         for folder in reversed(self._shards(text_range)):
             if not _measured(folder).is_intact():
                 continue
-            progress = read_note(folder / _PROGRESS)
+            progress = read_note(folder / _FACTS)
             if progress is None:
                 continue
             observables = {name: KINDS[name].load(folder / f"{name}.safetensors") for name in self.wanted}
@@ -314,11 +318,8 @@ class Parts:
 
     def tokens(self, text_range: ShardRange) -> int:
         """Return how many tokens of a range went through the model so far."""
-        for folder, note in (
-            (self.place(text_range), _FACTS),
-            *((path, _PROGRESS) for path in reversed(self._shards(text_range))),
-        ):
-            if content := read_note(folder / note):
+        for folder in (self.place(text_range), *reversed(self._shards(text_range))):
+            if content := read_note(folder / _FACTS):
                 return int(content.get("facts", content)["counts"]["tokens"])
         return 0
 
@@ -326,13 +327,13 @@ class Parts:
         within = range(text_range.shards[0].index + 1, text_range.shards[-1].index + 1)
         return [path for path in sorted(self.folder.glob("shard-*")) if int(path.name[6:]) in within]
 
-    def _save(self, place: Path, observables: Mapping[str, Observable], name: str, note: dict[str, Any]) -> None:
+    def _save(self, place: Path, observables: Mapping[str, Observable], note: dict[str, Any]) -> None:
         """Write a folder under another name first; one that another process wrote meanwhile stays."""
         self.begin()
         with _measured(place).filling() as fresh:
             for kind, observable in observables.items():
                 observable.save(fresh / f"{kind}.safetensors")
-            write_note(fresh / name, note)
+            write_note(fresh / _FACTS, note)
 
     def remove(self) -> None:
         """Delete all of it, once the pass is finished."""

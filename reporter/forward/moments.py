@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from reporter.forward.batch import LayerStates
-from reporter.forward.observable import Field, Observable, Setting
+from reporter.forward.observable import Field, Key, Observable, Setting
 from reporter.forward.token_categories import STRATA, VIEWS
 from reporter.geometry.arrays import Floats
 from reporter.models.places import Layout, Place
@@ -119,9 +119,6 @@ def _squares(x: torch.Tensor, scratch: torch.Tensor) -> torch.Tensor:
 # Second moment of each layer and stratum, width × width.
 
 
-_Key = tuple[int, int]
-
-
 class Gram(Observable):
     """Σ (x − mean)(x − mean)ᵀ about the mean, in float64, merged by the formula of Chan, Golub & LeVeque 1983.
 
@@ -135,19 +132,18 @@ class Gram(Observable):
     """
 
     name = "gram"
-    version = 4
+    version = 5
+    fields = dict.fromkeys(("count", "mean", "gram", "exact", "scale", "correlations"), Field())
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.count: dict[_Key, float] = {}
-        self.mean: dict[_Key, torch.Tensor] = {}
-        self.gram: dict[_Key, torch.Tensor] = {}
-        self._triangles: dict[_Key, dict[str, torch.Tensor]] = {}  # of a finished pass, in the place of ``gram``
-
-    def follow(self, device: torch.device) -> None:
-        """Move means and second moments to where the states are."""
-        for held in (self.mean, self.gram):
-            held.update({key: x.to(device) for key, x in held.items()})
+        self.count = np.zeros((len(layout.places), len(STRATA)))
+        self.mean: dict[Key, torch.Tensor] = {}
+        self.gram: dict[Key, torch.Tensor] = {}
+        # Of a finished pass, in the place of ``gram``; see ``compact``.
+        self.exact: dict[Key, torch.Tensor] = {}
+        self.scale: dict[Key, torch.Tensor] = {}
+        self.correlations: dict[Key, torch.Tensor] = {}
 
     def observe(self, layer: LayerStates) -> None:
         """Add one layer of a batch."""
@@ -158,38 +154,31 @@ class Gram(Observable):
                     centred = centred.double()
                 self._add((layer.index, stratum), rows.stop - rows.start, mean, _product(centred))
 
-    def _add(self, key: _Key, count: float, mean: torch.Tensor, gram: torch.Tensor) -> None:
-        if key not in self.count:
-            self.count[key], self.mean[key] = count, mean.clone()
-            self.gram[key] = gram.to(torch.float64, copy=True)
-            return
-        before = self.count[key]
+    def _add(self, key: Key, count: float, mean: torch.Tensor, gram: torch.Tensor) -> None:
+        before = float(self.count[key])
         total = before + count
-        delta = mean - self.mean[key]
-        self.mean[key] += delta * (count / total)
-        self.gram[key].add_(gram).addr_(delta, delta, alpha=before * count / total)
+        if not before:
+            self.mean[key], self.gram[key] = mean.clone(), gram.to(torch.float64, copy=True)
+        else:
+            delta = mean - self.mean[key]
+            self.mean[key] += delta * (count / total)
+            self.gram[key].add_(gram).addr_(delta, delta, alpha=before * count / total)
         self.count[key] = total
 
     def merge(self, other: Gram) -> None:
         """Add the second moments of other texts."""
-        for key, count in other.count.items():
-            self._add(key, count, other.mean[key], other._matrix(key))
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Return ``count/LAYER/STRATUM``, ``mean/…`` and ``gram/…`` for what was seen."""
-        return self._means() | {
-            f"gram/{layer}/{stratum}": self._matrix((layer, stratum)) for layer, stratum in self.count
-        }
+        for key, gram in other.gram.items():
+            self._add(key, float(other.count[key]), other.mean[key], gram)
 
     def compact(self) -> dict[str, torch.Tensor]:
         """Return a triangle in the place of each ``gram/…``: ``exact/…``, or ``scale/…`` and ``correlations/…``."""
-        tensors = self._means()
-        for layer, stratum in self.count:
-            matrix, name = self._matrix((layer, stratum)), f"{layer}/{stratum}"
-            if self.layout.places[layer].layer == 0:
-                tensors[f"exact/{name}"] = triangle_of(matrix)
+        tensors = {name: tensor for name, tensor in self.tensors().items() if not name.startswith("gram/")}
+        for (place, stratum), matrix in self.gram.items():
+            if self.layout.places[place].layer == 0:
+                tensors[f"exact/{place}/{stratum}"] = triangle_of(matrix)
             else:
-                tensors[f"scale/{name}"], tensors[f"correlations/{name}"] = correlations_of(matrix)
+                scale, correlations = correlations_of(matrix)
+                tensors |= {f"scale/{place}/{stratum}": scale, f"correlations/{place}/{stratum}": correlations}
         return tensors
 
     @classmethod
@@ -199,29 +188,12 @@ class Gram(Observable):
         triangles = sum((4 if place.layer else 8) * width * (width + 1) // 2 + 16 * width for place, width in places)
         return triangles * sum(rows > 0 for rows in tokens)
 
-    def _means(self) -> dict[str, torch.Tensor]:
-        counts = {f"count/{layer}/{stratum}": torch.tensor([n]).double() for (layer, stratum), n in self.count.items()}
-        return counts | {f"mean/{layer}/{stratum}": mean for (layer, stratum), mean in self.mean.items()}
-
-    def _matrix(self, key: _Key) -> torch.Tensor:
+    def _matrix(self, key: Key) -> torch.Tensor:
         if key in self.gram:
             return self.gram[key]
-        kept = self._triangles[key]
-        if "exact" in kept:
-            return matrix_of(kept["exact"], len(self.mean[key]))
-        return from_correlations(kept["scale"], kept["correlations"])
-
-    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over saved arrays."""
-        for name, tensor in tensors.items():
-            kind, layer, stratum = name.split("/")
-            key = (int(layer), int(stratum))
-            if kind == "count":
-                self.count[key] = float(tensor[0])
-            elif kind in ("mean", "gram"):
-                getattr(self, kind)[key] = tensor
-            else:
-                self._triangles.setdefault(key, {})[kind] = tensor
+        if key in self.exact:
+            return matrix_of(self.exact[key], len(self.mean[key]))
+        return from_correlations(self.scale[key], self.correlations[key])
 
     def covariance(self, place: int, strata: tuple[int, ...]) -> tuple[int, torch.Tensor]:
         """Return the number of tokens and their covariance (1/n), shape (width, width), over some strata.
@@ -231,8 +203,8 @@ class Gram(Observable):
         """
         merged = Gram(self.layout)
         for key in ((place, stratum) for stratum in strata):
-            if key in self.count:
-                merged._add((place, 0), self.count[key], self.mean[key], self._matrix(key))
+            if self.count[key]:
+                merged._add((place, 0), float(self.count[key]), self.mean[key], self._matrix(key))
         count = merged.count[place, 0]
         return int(count), merged.gram[place, 0] / count
 

@@ -20,7 +20,6 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from reporter.core.files import drafted
-from reporter.core.threads import spread
 from reporter.forward.token_categories import VIEWS
 from reporter.geometry.arrays import Ints
 from reporter.models.places import Layout
@@ -57,11 +56,16 @@ class Setting:
     views: tuple[str, ...] = tuple(VIEWS)
 
 
-class Field:
-    """An attribute of an observable that is kept: a tensor, an array, or a list with a tensor for each place.
+Key = tuple[int, ...]
+"""Of a tensor in a dictionary, such as place and stratum."""
 
-    Tensors lie where the states are, arrays on the host. Subclasses say how two of them merge; an observable whose
-    attributes merge together overrides ``merge``.
+
+class Field:
+    """An attribute of an observable that is kept.
+
+    It is a tensor, an array, a list with a tensor for each place, or a dictionary of tensors by :data:`Key`. Tensors
+    lie where the states are, arrays on the host. Subclasses say how two of them merge; an observable whose attributes
+    merge together overrides ``merge``.
     """
 
     def merged(self, mine: Any, theirs: Any) -> Any:
@@ -105,6 +109,14 @@ class Replicates(Sum):
     def restored(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return float64."""
         return tensor.double()
+
+
+class Rows(Field):
+    """Holds rows of texts, those of both parts; an array."""
+
+    def merged(self, mine: Any, theirs: Any) -> Any:
+        """Append rows."""
+        return np.concatenate([mine, theirs])
 
 
 class Largest(Field):
@@ -167,6 +179,8 @@ class Observable(ABC):
                 setattr(self, name, held.to(device))
             elif isinstance(held, list):
                 setattr(self, name, [tensor.to(device) for tensor in held])
+            elif isinstance(held, dict):
+                setattr(self, name, {key: tensor.to(device) for key, tensor in held.items()})
 
     def settle(self) -> None:
         """Bring what was gathered to the host, at the end of a shard."""
@@ -178,19 +192,22 @@ class Observable(ABC):
             setattr(self, name, kept.merged(getattr(self, name), getattr(other, name)))
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return the state as named tensors: ``FIELD``, or ``FIELD/PLACE`` for each place."""
+        """Return the state as named tensors: ``FIELD``, or ``FIELD/PLACE`` for each place, or ``FIELD/KEY``."""
         tensors: dict[str, torch.Tensor] = {}
         for name in self.fields:
             held = getattr(self, name)
-            parts = (
-                {f"{name}/{index}": part for index, part in enumerate(held)} if isinstance(held, list) else {name: held}
-            )
-            tensors |= {key: torch.from_numpy(x) if isinstance(x, np.ndarray) else x for key, x in parts.items()}
+            if isinstance(held, list):
+                tensors |= {f"{name}/{index}": part for index, part in enumerate(held)}
+            elif isinstance(held, dict):
+                tensors |= {f"{name}/{'/'.join(map(str, key))}": part for key, part in held.items()}
+            else:
+                tensors[name] = torch.from_numpy(held) if isinstance(held, np.ndarray) else held
         return tensors
 
     def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments, as JSON: the attributes of the same names."""
-        given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        """Return the constructor's arguments, as JSON: the attributes of the same names that are no ``fields``."""
+        names = (name for name in inspect.signature(type(self)).parameters if name not in self.fields)
+        given = {name: getattr(self, name) for name in names}
         return {name: value.as_json() if isinstance(value, Layout) else value for name, value in given.items()}
 
     def compact(self) -> dict[str, torch.Tensor]:
@@ -208,6 +225,9 @@ class Observable(ABC):
             held: Any = getattr(self, name)
             if isinstance(held, list):
                 held = [tensors[f"{name}/{index}"] for index in range(len(self.layout.places))]
+            elif isinstance(held, dict):
+                parts = (key.split("/") for key in tensors if key.startswith(f"{name}/"))
+                held = {tuple(map(int, key)): tensors["/".join([name, *key])] for _, *key in parts}
             else:
                 held = tensors[name].numpy() if isinstance(held, np.ndarray) else kept.restored(tensors[name])
             setattr(self, name, held)
@@ -234,128 +254,3 @@ class Observable(ABC):
             observable = cls(**parameters)
             observable.restore({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118 (no mapping)
         return observable
-
-
-# States that are kept, in 16 bits once a pass is finished. Metrics read the numbers that come back out of this form, in
-# a fresh run as in one from the cache, so their rounding is part of what a sample is.
-
-FIRST = 32  # rows whose median is taken off: a larger sample begins with the same ones, so it rounds them the same way
-_TOP = 15  # the largest value of a row lies in [2^14, 2^15): float16 reaches 65504, and is full down to 2^-14
-_STEEPEST = 110  # 2^110 is a float32: rows whose largest is below 2^-95 lose digits
-
-
-@dataclass(frozen=True, eq=False)
-class RoundedStates:
-    """States x as float16 of (x − m)·2^−e: m of 11 significant bits is common to the rows, e is the row's own.
-
-    m is the median of each coordinate: a mean would lie far from all states where a few of them are sinks. The error of
-    a coordinate is at most 2^-11 of |x − m|, for coordinates down to 2^-28 of the row's largest. A state of zeros comes
-    back as zeros (−m fits the form), equal states as equal ones, what is not finite as it was.
-
-    Args:
-        values: float16, shape (n, d).
-        middle: m, float32, shape (d,).
-        exponents: int16, shape (n,).
-    """
-
-    values: torch.Tensor
-    middle: torch.Tensor
-    exponents: torch.Tensor
-
-    @classmethod
-    def of(cls, states: torch.Tensor) -> RoundedStates:
-        """Round states, shape (n, d)."""
-        first = states[:FIRST].float()
-        middle = first.nanmedian(dim=0, keepdim=True).values if len(first) else first.new_zeros(1, first.shape[1])
-        rounded, exponents = _halves(middle.where(middle.isfinite(), 0.0))
-        middle = rounded.float().mul_(_powers(exponents))[0]
-        values, exponents = _halves(states.float() - middle)
-        return cls(values, middle, exponents)
-
-    @staticmethod
-    def bytes(rows: int, width: int) -> int:
-        """Return the size of rounded states."""
-        return 2 * rows * (width + 1) + 4 * width
-
-    @classmethod
-    def read(cls, tensors: dict[str, torch.Tensor], name: str) -> RoundedStates:
-        """Return what ``named`` put among some tensors."""
-        return cls(*(tensors[f"{part}/{name}"] for part in ("states", "middle", "exponents")))
-
-    def named(self, name: str) -> dict[str, torch.Tensor]:
-        """Return ``states/NAME``, ``middle/NAME`` and ``exponents/NAME``."""
-        return {f"states/{name}": self.values, f"middle/{name}": self.middle, f"exponents/{name}": self.exponents}
-
-    def rows(self, which: torch.Tensor, device: torch.device | str = "cpu") -> torch.Tensor:
-        """Return some of the states, float32 on a device, shape (len(which), d)."""
-        values, exponents = (x.index_select(0, which).to(device) for x in (self.values, self.exponents))
-        return values.float().mul_(_powers(exponents)).add_(self.middle.to(device))
-
-
-def _halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    top = x.abs().nan_to_num_(0.0, 0.0).amax(dim=1) if x.numel() else x.new_zeros(len(x))
-    exponents = (torch.frexp(top).exponent - _TOP).clamp(min=-_STEEPEST)
-    return (x * _powers(-exponents)).half(), exponents.short()
-
-
-def _powers(exponents: torch.Tensor) -> torch.Tensor:
-    return ((exponents.int() + 127) << 23)[:, None].view(torch.float32)
-
-
-class SlottedStates:
-    """Sampled states at each place, each in a slot that another one may get; rounded once the pass is finished."""
-
-    def __init__(self, widths: Sequence[int], prefix: str = "") -> None:
-        self._places = [torch.zeros(0, width) for width in widths]
-        self._names = [f"{prefix}{index}" for index in range(len(widths))]
-        self._rounded: list[RoundedStates] = []  # in the place of ``_places``
-
-    def __len__(self) -> int:
-        return len(self._places[0]) if self._places else 0
-
-    def move(self, device: torch.device) -> None:
-        """Move the states to a device; they stay there until they are read."""
-        self._places = [states.to(device) for states in self._places]
-
-    def free(self, used: Ints, count: int, most: int) -> Ints:
-        """Return unused slots, shape (count,); new ones are made up to ``most`` in all."""
-        capacity = len(self)
-        if (needed := len(used) + count) > capacity:
-            room = min(most, max(needed, 2 * capacity)) - capacity
-            for index, states in enumerate(self._places):  # one place at a time, so that only one is held twice
-                self._places[index] = torch.cat([states, states.new_zeros(room, states.shape[1])])
-            capacity += room
-        unused = np.ones(capacity, dtype=bool)
-        unused[used] = False
-        return np.flatnonzero(unused)[:count]
-
-    def write(self, index: int, slots: torch.Tensor, states: torch.Tensor) -> None:
-        """Put states at a place into slots."""
-        self._places[index].index_copy_(0, slots, states.float())
-
-    def read(self, index: int, slots: Ints, device: str = "cpu") -> torch.Tensor:
-        """Return the states in some slots at a place, float32 on a device."""
-        which = torch.from_numpy(slots)
-        if self._rounded:
-            return self._rounded[index].rows(which, device)
-        return self._places[index].index_select(0, which.to(self._places[index].device)).to(device)
-
-    def take(self, slots: Ints, other: SlottedStates, theirs: Ints) -> None:
-        """Copy another sample's states into slots."""
-        for index in range(len(self._places)):
-            self.write(index, torch.from_numpy(slots), other.read(index, theirs))
-
-    def tensors(self, slots: Ints) -> dict[str, torch.Tensor]:
-        """Return the states in some slots as ``states/PREFIX PLACE``."""
-        return {f"states/{name}": self.read(index, slots) for index, name in enumerate(self._names)}
-
-    def compact(self, slots: Ints) -> dict[str, torch.Tensor]:
-        """Return the states in some slots, rounded."""
-        rounded = spread(lambda index: RoundedStates.of(self.read(index, slots)), range(len(self._names)))
-        named = (states.named(name) for name, states in zip(self._names, rounded, strict=True))
-        return {key: tensor for tensors in named for key, tensor in tensors.items()}
-
-    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over saved states, in the order in which they were written."""
-        self._rounded = [RoundedStates.read(tensors, name) for name in self._names if f"middle/{name}" in tensors]
-        self._places = [] if self._rounded else [tensors[f"states/{name}"] for name in self._names]

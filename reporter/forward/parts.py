@@ -87,12 +87,12 @@ def parts_of(spread: Spread, units: int, seed: int) -> Floats | None:
         parts = np.bincount(part_of(spread.of.texts), spread.of.each, PARTS)
         error = spread.sd
     else:
-        known = np.isfinite(spread)
-        if known.sum() < len(spread) / 2 or units < 2:
+        finite = np.isfinite(spread)
+        if finite.sum() < len(spread) / 2 or units < 2:
             return None
-        moved = spread[known] - spread[known].mean()
-        whole = known.all()
-        solver = _solver(seed, len(spread)) if whole else np.linalg.pinv(_designs(seed, len(spread))[known])
-        parts, error = solver @ moved, float(spread[known].std()) * (units / (units - 1)) ** 0.5
+        moved = spread[finite] - spread[finite].mean()
+        whole = finite.all()
+        solver = _solver(seed, len(spread)) if whole else np.linalg.pinv(_designs(seed, len(spread))[finite])
+        parts, error = solver @ moved, float(spread[finite].std()) * (units / (units - 1)) ** 0.5
     size = float(np.linalg.norm(parts))
     return np.asarray(parts * (error / size)) if size > 0 else np.zeros(len(parts))

@@ -18,19 +18,12 @@ from reporter.core.progress import Progress
 from reporter.forward.alone import AloneCheck
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, note_rate, warnings
 from reporter.forward.kept import Parts, PassFacts, PassFolder, Wanted
-from reporter.forward.measure import (
-    Chosen,
-    Counts,
-    OutOfMemoryError,
-    Settings,
-    longest,
-    measure,
-    settle_precision,
-    tokenised,
-    tokens_name,
-)
+from reporter.forward.measure import Counts, OutOfMemoryError, measure
 from reporter.forward.observable import Observable, Setting
 from reporter.forward.observed import KINDS, Observed
+from reporter.forward.output import Settings
+from reporter.forward.precision import Chosen, settle_precision
+from reporter.forward.reading import longest, tokenised, tokens_name
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.text_vectors import TextVectors
 from reporter.forward.token_categories import SinkRule
@@ -66,8 +59,8 @@ class Measured:
         """Return the input of a metric for one token set; ``views`` are all that it will read."""
         facts, texts = self.facts, self.of.texts
         read = (self.observables, facts.layout, facts.counts.distinct_texts, view, self.of.seed, self.memo)
-        known = (texts.name, texts.words, facts.head_problem, facts.unfed, self.device, views)
-        return Observed(*read, *known, load_head=self._head, clustered=texts.clusters is not None)
+        facts_of_texts = (texts.name, texts.words, facts.head_problem, facts.unfed, self.device, views)
+        return Observed(*read, *facts_of_texts, load_head=self._head, clustered=texts.clusters is not None)
 
     def _head(self) -> Head:
         model = self.load and self.load()
@@ -93,7 +86,7 @@ class Passes:
     def measured(self, forward_pass: Pass, amounts: Wanted, load: Loading) -> Measured:
         """Return observables of a pass; the corpus goes through the model at most once."""
         forward_pass, chosen = self.settled(forward_pass, amounts, load)
-        kept = self._kept(forward_pass)
+        kept = self.folder(forward_pass)
         with kept.locked(str(forward_pass), self.progress.note):
             with self.progress.clock.within("store"):
                 kept.set_aside_damaged(amounts)
@@ -111,11 +104,12 @@ class Passes:
     def drop(self, forward_pass: Pass) -> None:
         """Delete the parts of a pass that ``run.keep`` does not keep."""
         if self.keep != "all":
-            kept = self._kept(forward_pass)
+            kept = self.folder(forward_pass)
             with kept.locked(str(forward_pass), self.progress.note):
                 kept.drop()
 
-    def _kept(self, forward_pass: Pass) -> PassFolder:
+    def folder(self, forward_pass: Pass) -> PassFolder:
+        """Return the folder of a pass with a settled precision."""
         return PassFolder(self.cache / FOLDERS["pass"], forward_pass.inputs)
 
     def settled(self, forward_pass: Pass, amounts: Wanted, load: Loading) -> tuple[Pass, Chosen | None]:
@@ -126,63 +120,48 @@ class Passes:
         if forward_pass.precision != "auto":
             return forward_pass, None
         ways = [forward_pass.settled(precision) for precision in PRECISIONS]
-        lacks = {way.precision: self._kept(way).missing(amounts) for way in ways}
+        lacks = {way.precision: self.folder(way).missing(amounts) for way in ways}
         for way in ways:
             if not lacks[way.precision]:
                 return way, None
-        begun = {way.precision: self.parts(way, lacks[way.precision]) for way in ways}
+        begun = {way.precision: self.folder(way).parts(lacks[way.precision]) for way in ways}
         if any(parts.begun for parts in begun.values()):
             return max(ways, key=lambda way: (begun[way.precision].begun, begun[way.precision].count)), None
         chosen = settle_precision("auto", load(), forward_pass.texts, forward_pass.max_tokens)
         return forward_pass.settled(chosen.precision), chosen
 
-    def missing(self, forward_pass: Pass, amounts: Wanted) -> Wanted:
-        """Return the missing observables of a pass with a settled precision."""
-        return self._kept(forward_pass).missing(amounts)
-
-    def parts(self, forward_pass: Pass, amounts: Wanted) -> Parts:
-        """Return the ranges of a pass in which some observables are fed."""
-        return Parts.of(self._kept(forward_pass).folder, amounts)
-
-    def feeding(
-        self, forward_pass: Pass, amounts: Wanted, model: LoadedModel | SavedStates, chosen: Chosen | None
-    ) -> ReadyPass:
-        """Return a pass that is ready to feed ranges; the corpus is tokenised first if needed."""
-        chosen = chosen or settle_precision(forward_pass.precision, model, forward_pass.texts, forward_pass.max_tokens)
-        return ReadyPass(forward_pass, amounts, model, chosen, self._kept(forward_pass).facts(), self)
-
     def _complete(
         self, kept: PassFolder, missing: Wanted, forward_pass: Pass, load: Loading, chosen: Chosen | None
     ) -> Counts:
         """Feed every missing range of a pass, merge the results, and return the counts of the forward passes."""
-        todo, parts, forward = ranges(shards(forward_pass.texts)), self.parts(forward_pass, missing), Counts()
+        todo, parts, forward = ranges(shards(forward_pass.texts)), kept.parts(missing), Counts()
         facts = {span.index: parts.facts(span) for span in todo}
         lacks, clock = [span for span in todo if facts[span.index] is None], self.progress.clock
+        fed: Mapping[str, Observable] = {}
         if lacks:
-            feeding = self.feeding(forward_pass, parts.wanted, load(), chosen)
+            ready = ReadyPass(forward_pass, parts.wanted, load(), chosen, self)
             done = sum(map(parts.tokens, todo))
-            with self.progress.step(str(forward_pass), feeding.tokens, "tokens", done) as advance:
+            with self.progress.step(str(forward_pass), ready.tokens, "tokens", done) as advance:
                 for span in lacks:
-                    observables, of_range, counts = feeding.feed(span, parts, advance)
-                    forward += counts
-                    with clock.within("store"):
-                        if len(todo) == 1:  # needs no file to be merged from
-                            self._finish(
-                                kept, forward_pass, missing, observables.items(), of_range, feeding.called, parts
-                            )
-                            return forward
-                        parts.write(span, observables, of_range, feeding.called)
-                    facts[span.index] = of_range
+                    fed, of_range, counts = ready.feed(span, parts, advance)
+                    forward, facts[span.index] = forward + counts, of_range
+                    if len(todo) > 1:
+                        with clock.within("store"):
+                            parts.write(span, fed, of_range, ready.called)
         with clock.within("store"):
-            whole = PassFacts.merged([done_before for done_before in facts.values() if done_before is not None])
-            self._finish(kept, forward_pass, missing, parts.merged(todo), whole, parts.called(todo[0]), parts)
+            whole = PassFacts.merged([of_range for of_range in facts.values() if of_range is not None])
+            if len(todo) == 1 and lacks:  # needs no file to be merged from
+                observables, called = iter(fed.items()), ready.called
+            else:
+                observables, called = parts.merged(todo), parts.called(todo[0])
+            of_missing = ((name, observable) for name, observable in observables if name in missing)
+            self._finish(kept, forward_pass, of_missing, whole, called, parts)
         return forward
 
     def _finish(
         self,
         kept: PassFolder,
         forward_pass: Pass,
-        missing: Wanted,
         observables: Iterable[tuple[str, Observable]],
         facts: PassFacts,
         called: Mapping[str, str],
@@ -206,7 +185,7 @@ class Passes:
             if warning not in self._said:  # other checkpoints would say the same; the report has all
                 self._said.add(warning)
                 self.progress.note(f"  {forward_pass}: {warning}")
-        kept.finish(((n, x) for n, x in observables if n in missing), parts.wanted, facts, self.keep, called)
+        kept.finish(observables, parts.wanted, facts, self.keep, called)
         parts.remove()
 
 
@@ -253,12 +232,14 @@ class ReadyPass:
         forward_pass: Pass,
         amounts: Wanted,
         model: LoadedModel | SavedStates,
-        chosen: Chosen,
-        known_facts: PassFacts | None,
+        chosen: Chosen | None,
         passes: Passes,
     ) -> None:
-        self._of, self._wanted, self._model, self._chosen, self._passes = forward_pass, amounts, model, chosen, passes
-        self._clock, texts, anatomy = passes.progress.clock, forward_pass.texts, model.anatomy
+        texts, anatomy, most = forward_pass.texts, model.anatomy, forward_pass.max_tokens
+        chosen = chosen or settle_precision(forward_pass.precision, model, texts, most)
+        known_facts = passes.folder(forward_pass).facts()
+        self._of, self._wanted, self._model, self._passes = forward_pass, amounts, model, passes
+        self._clock = passes.progress.clock
         with self._clock.within("tokenising"):
             name = tokens_name(model, forward_pass)
             folder = passes.cache / FOLDERS["tokens"] / name
@@ -267,35 +248,42 @@ class ReadyPass:
             counted = count_types(self._corpus, anatomy.vocabulary_size, forward_pass.seed)
         self.tokens = int(counted.counts.sum() + counted.added.sum())
         """Of the corpus, those that the tokenizer adds included."""
-        self.called = {
-            "model": forward_pass.checkpoint.model,
-            "checkpoint": forward_pass.checkpoint.name,
-            "corpus": texts.name,
-        }
+        checkpoint = forward_pass.checkpoint
+        names_of_pass = {"model": checkpoint.model, "checkpoint": checkpoint.name, "corpus": texts.name}
+        self.called = names_of_pass | {"tokens": name}
         """What ``reporter cache`` says of the pass."""
-        self.called |= {"tokens": name}
         names = token_names(model.tokenizer, np.flatnonzero(counted.counts + counted.added).tolist())
-        types, self._layout = counted.at_least(FEWEST_OCCURRENCES), Layout.of(anatomy, forward_pass.sites)
+        types, layout = counted.at_least(FEWEST_OCCURRENCES), Layout.of(anatomy, forward_pass.sites)
         read = max(len(texts), self._corpus.windows)
-        self._setting = Setting(self._layout, forward_pass.seed, read, 0, types, names, self.tokens, counted.splits)
-        readout, self._problem = _readout(model, amounts, passes.offline)
-        self._unfed = _unfed(model)
-        sentence = unused_settings(forward_pass.checkpoint.folder, longest(forward_pass.max_tokens, model))
-        self._warning = warnings(unknown_warning(model, texts.name, counted), sentence) or ""
+        self._setting = Setting(layout, forward_pass.seed, read, 0, types, names, self.tokens, counted.splits)
+        readout, problem = _readout(model, amounts, passes.offline)
         if known_facts is not None and not any(KINDS[name].reads_head for name in amounts):
-            self._problem = known_facts.head_problem  # of an earlier pass, whose observables are still read
-        self._sufficed = None if known_facts is None else known_facts.batch_tokens
-        limits = (passes.batch_tokens, passes.safe.get(forward_pass.checkpoint.fingerprint), self._sufficed)
+            problem = known_facts.head_problem  # of an earlier pass, whose observables are still read
+        sentence = unused_settings(checkpoint.folder, longest(most, model))
+        self._facts = PassFacts(
+            asdict(anatomy),
+            layout,
+            Counts(),
+            str(model.device),
+            chosen.precision,
+            chosen.deviation,
+            head_problem=problem,
+            unfed=_unfed(model),
+            batch_tokens=None if known_facts is None else known_facts.batch_tokens,
+            warning=warnings(unknown_warning(model, texts.name, counted), sentence) or "",
+            weights={} if isinstance(model, SavedStates) else dict(model.groups),
+        )
+        limits = (passes.batch_tokens, passes.safe.get(checkpoint.fingerprint), self._facts.batch_tokens)
         self._settings = Settings(
             batch_tokens=min(limit for limit in limits if limit is not None),
             seed=forward_pass.seed,
             precision=chosen.precision,
-            layout=self._layout,
+            layout=layout,
             frequent=counted.frequent,
             shuffled=forward_pass.shuffled,
             readout=readout,
             losses="losses" in amounts,
-            contributions="contributions" in amounts and "contributions" not in self._unfed,
+            contributions="contributions" in amounts and "contributions" not in self._facts.unfed,
             vocabulary=_vocabulary(model, amounts),
             sinks=SinkRule.of(forward_pass.sinks.factor, forward_pass.sinks.dominance),
         )
@@ -347,12 +335,12 @@ class ReadyPass:
                 self._shrunk(min(self._settings.batch_tokens, error.tokens) // 2)
                 safe = self._passes.safe[self._of.checkpoint.fingerprint]
                 self._settings = replace(self._settings, batch_tokens=safe)
-        model, chosen = self._model, self._chosen
-        ran = (before + forward, str(model.device), chosen.precision, chosen.deviation, self._problem, self._unfed)
-        sufficed = self._passes.safe.get(self._of.checkpoint.fingerprint, self._sufficed)
-        groups = {} if isinstance(model, SavedStates) else dict(model.groups)
-        alone = None if self._check is None else self._check.largest
-        facts = PassFacts(asdict(model.anatomy), self._layout, *ran, sufficed, self._warning, groups, alone)
+        facts = replace(
+            self._facts,
+            counts=before + forward,
+            batch_tokens=self._passes.safe.get(self._of.checkpoint.fingerprint, self._facts.batch_tokens),
+            alone=None if self._check is None else self._check.largest,
+        )
         return observables, facts, forward
 
     def _feed(
@@ -365,7 +353,7 @@ class ReadyPass:
         advance: Callable[[int], None],
     ) -> Counts:
         """Feed the observables the shards from ``first`` on; return the counts of what went through the model."""
-        fed = [observable for name, observable in observables.items() if name not in self._unfed]
+        fed = [observable for name, observable in observables.items() if name not in self._facts.unfed]
         if self._settings.precision == "float32":
             fed += [gathering for gathering in self._passes.gathering if gathering.watches(self._of)]
         corpus = replace(self._corpus, shards=tuple(shard for shard in part.shards if shard.index >= first))

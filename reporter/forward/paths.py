@@ -1,7 +1,7 @@
 """Quantities of a token's path through the layers, and of the path from token to token within a text."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -69,37 +69,46 @@ class TextSums(PerToken):
 
     def of_tokens(self, layer: LayerStates) -> torch.Tensor:
         """Return the quantities of every token, NaN where one is undefined, shape (tokens, Q)."""
-        states, here = layer.batch.states, layer.index
-        x, norm = layer.states, layer.norms
+        batch, here, last = layer.batch, layer.index, self.layout.layers
+        states, x, norm = batch.states, layer.states, layer.norms
         undefined = torch.full_like(norm, torch.nan)
-        cosine, last = layer.batch.cosines(here, self.layout.layers), self.layout.layers
-        violation = step_length = step_cosine = update_ratio = curvature = line_shape = straightness = undefined
+        to_last, to_final = cosines_to_ends(batch, here)
+        violation = violation_to_final = undefined
+        step_length = step_cosine = update_ratio = curvature = line_shape = straightness = undefined
         if here < last:
-            violation = self._violation(layer.batch, here, last)
+            next_to_last, next_to_final = cosines_to_ends(batch, here + 1)
+            violation, violation_to_final = _violation(to_last, next_to_last), _violation(to_final, next_to_final)
             step, step_length = self._step or _step(x, states[here + 1])
-            step_cosine = layer.batch.cosines(here, here + 1)
+            step_cosine = batch.cosines(here, here + 1)
             update_ratio = (step_length / norm).where(norm > 0, undefined)
             self._turns.addcdiv_(step, step_length.clamp(min=_TINY)[:, None])
             self._way += step_length
             self._step = None
             if here < last - 1:
                 self._step = _step(states[here + 1], states[here + 2])
-                curvature = layer.batch.cosine_of(step, self._step[0], step_length, self._step[1]).arccos()
+                curvature = batch.cosine_of(step, self._step[0], step_length, self._step[1]).arccos()
         elif last:
             # Of a straight line both are 1 up to rounding.
             line_shape = (last / self._turns.norm(dim=1)).clamp(min=1)
             straightness = ((x - states[0]).norm(dim=1) / self._way).clamp(max=1)
-        to_final = [undefined, undefined]
-        if self.layout.final_width == self.layout.width:
-            final = last + 1  # right after the path
-            to_final[0] = layer.batch.cosines(here, final)
-            to_final[1] = self._violation(layer.batch, here, final) if here < last else undefined
-        cosines = [cosine, violation, norm, step_length, step_cosine, update_ratio, curvature]
-        return torch.stack([*cosines, *to_final, line_shape, straightness], dim=1)
+        steps = (norm, step_length, step_cosine, update_ratio, curvature)
+        return torch.stack([to_last, violation, *steps, to_final, violation_to_final, line_shape, straightness], dim=1)
 
-    def _violation(self, batch: HiddenBatch, here: int, target: int) -> torch.Tensor:
-        cosine, following = batch.cosines(here, target), batch.cosines(here + 1, target)
-        return (cosine > following).float().masked_fill(~(cosine.isfinite() & following.isfinite()), torch.nan)
+
+def cosines_to_ends(batch: HiddenBatch, place: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return each token's cosine of its state at a place with the last one, and with that after the final norm.
+
+    The latter is NaN where the model has no such norm of its own, or the states have another width there.
+    """
+    last = batch.layout.layers
+    to_last = batch.cosines(place, last)
+    if batch.layout.final_width != batch.layout.width:
+        return to_last, torch.full_like(to_last, torch.nan)
+    return to_last, batch.cosines(place, last + 1)  # right after the path
+
+
+def _violation(cosine: torch.Tensor, following: torch.Tensor) -> torch.Tensor:
+    return (cosine > following).float().masked_fill(~(cosine.isfinite() & following.isfinite()), torch.nan)
 
 
 def _step(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -133,17 +142,11 @@ class TextMeans(PerText):
 
     def of_texts(self, layer: LayerStates) -> torch.Tensor:
         """Return the four quantities, shape (texts, views, 4)."""
-        last = self.layout.layers
-        undefined = self.sums.new_full((len(self.texts), len(VIEWS), 2), torch.nan)
-        if layer.index > last:  # off the path
-            return torch.cat([undefined, undefined], dim=2)
-        to_last = self._means(layer, last)
-        if self.layout.final_width != self.layout.width:
-            return torch.cat([to_last, undefined], dim=2)
-        return torch.cat([to_last, self._means(layer, last + 1)], dim=2)  # the place right after the path
+        if layer.index > self.layout.layers:  # off the path
+            return self.sums.new_full((len(self.texts), len(VIEWS), 4), torch.nan)
+        return torch.cat([self._means(cosine) for cosine in cosines_to_ends(layer.batch, layer.index)], dim=2)
 
-    def _means(self, layer: LayerStates, target: int) -> torch.Tensor:
-        cosine = layer.batch.cosines(layer.index, target)
+    def _means(self, cosine: torch.Tensor) -> torch.Tensor:
         defined, frequent = cosine.isfinite(), self._frequent
         masks = torch.stack([defined, defined & frequent, defined & ~frequent], dim=1).double()
         sums = self.by_view(torch.cat([cosine.nan_to_num(nan=0.0).double()[:, None] * masks, masks], dim=1))
@@ -291,11 +294,7 @@ class FrequencySplit(PerToken):
 
     def of_tokens(self, layer: LayerStates) -> torch.Tensor:
         """Return cos(h_l, h_L) and the cosine with the final state, NaN where undefined, shape (tokens, 2)."""
-        last = self.layout.layers
-        to_last = layer.batch.cosines(layer.index, last)
-        if self.layout.final_width != self.layout.width:
-            return torch.stack([to_last, torch.full_like(to_last, torch.nan)], dim=1)
-        return torch.stack([to_last, layer.batch.cosines(layer.index, last + 1)], dim=1)  # right after the path
+        return torch.stack(cosines_to_ends(layer.batch, layer.index), dim=1)
 
     def observe(self, layer: LayerStates) -> None:
         """Keep the cosines at one place until the batch is through."""
@@ -319,7 +318,3 @@ class FrequencySplit(PerToken):
                 self.replicate_sums[:, *selection] += sums[:-1, 0]
                 self.replicate_counts[:, *selection] += sums[:-1, 1]
         self._masks, self._of_places = (), []
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout and seed; the splits are a tensor."""
-        return {"layout": self.layout.as_json(), "seed": self.seed}

@@ -11,7 +11,7 @@ import torch
 
 from reporter.core.threads import spread
 from reporter.forward.batch import HiddenBatch, key_of
-from reporter.forward.observable import Observable, Setting
+from reporter.forward.observable import Observable, Rows, Setting
 from reporter.forward.parts import poisson_weights
 from reporter.forward.token_categories import VIEWS
 from reporter.geometry.arrays import Bools, Floats, Ints
@@ -45,6 +45,7 @@ class TextEntropy(Observable):
     in_windows = "each"
     bounded = "at least"
     tells_views = True
+    fields = dict.fromkeys(("texts", "originals", "lengths"), Rows())
 
     def __init__(self, layout: Layout, seed: int, count: int, total: int, views: Sequence[str]) -> None:
         self.layout, self.seed, self.count, self.total, self.views = layout, seed, count, total, list(views)
@@ -83,7 +84,9 @@ class TextEntropy(Observable):
         of_view = np.stack([np.isin(batch.strata, VIEWS[view]) for view in self.views])
         views = [of_view[:, of_text] for of_text in rows]
         lengths = np.array([view.sum(axis=1) for view in views], dtype=np.int64).reshape(len(rows), len(self.views))
-        self._add(texts, batch.units[first], lengths)
+        self.texts = np.concatenate([self.texts, texts])
+        self.originals = np.concatenate([self.originals, batch.units[first]])
+        self.lengths = np.concatenate([self.lengths, lengths])
         device = batch.device
         self._bunches = {width: batches_by_length(rows, views, width, device) for width in set(self.layout.widths)}
         shape = (len(rows), len(self.layout.places), len(self.views), len(FORMS))
@@ -117,20 +120,14 @@ class TextEntropy(Observable):
 
     def merge(self, other: TextEntropy) -> None:
         """Add other texts."""
-        self._add(other.texts, other.originals, other.lengths)
+        super().merge(other)
         self._parts += other._parts
-
-    def _add(self, texts: Ints, originals: Ints, lengths: Ints) -> None:
-        self.texts = np.concatenate([self.texts, texts])
-        self.originals = np.concatenate([self.originals, originals])
-        self.lengths = np.concatenate([self.lengths, lengths])
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``texts``, ``originals``, ``lengths`` and ``entropies``, by text; an undefined entropy is −1."""
-        order = np.argsort(self.texts, kind="stable")
-        arrays = {"texts": self.texts, "originals": self.originals, "lengths": self.lengths}
-        arrays["entropies"] = np.nan_to_num(self.entropies, nan=-1.0)
-        return {name: torch.from_numpy(array[order]) for name, array in arrays.items()}
+        order = torch.from_numpy(np.argsort(self.texts, kind="stable"))
+        entropies = torch.from_numpy(np.nan_to_num(self.entropies, nan=-1.0))
+        return {name: rows[order] for name, rows in (super().tensors() | {"entropies": entropies}).items()}
 
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
@@ -140,8 +137,7 @@ class TextEntropy(Observable):
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
-        self.texts, self.originals = tensors["texts"].numpy(), tensors["originals"].numpy()
-        self.lengths = tensors["lengths"].numpy()
+        super().restore(tensors)
         entropies = tensors["entropies"]
         self._parts = [entropies.where(entropies >= 0, torch.nan)]
 

@@ -14,7 +14,7 @@ tokens and below 0.2 for the rest; hardly a token lies between, so the cut at 1 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,13 +96,9 @@ class Sinks:
     dominance: Floats
     dimension: Ints
 
-    def columns(self) -> tuple[NDArray[Any], ...]:
-        """Return the arrays in their order."""
-        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
-
     def at(self, *index: Ints) -> Sinks:
         """Return what is known of the tokens at some places."""
-        return Sinks(*(column[index] for column in self.columns()))
+        return Sinks(*(column[index] for column in vars(self).values()))
 
 
 def find_sinks(
@@ -114,9 +110,12 @@ def find_sinks(
     Which tokens are long is decided on the host; only those are looked at where the states are, which is waited for
     once.
     """
+    import torch
+
     kept = mask == 1
+    medians = _medians(torch.from_numpy(norms), torch.from_numpy(kept)).numpy()
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        ratio = norms / text_medians(norms, mask)[:, :, None]
+        ratio = norms / medians[:, :, None]
     ratio = np.where(kept, np.nan_to_num(ratio, nan=0.0), norms.dtype.type(0))
     dominance, dimension = np.zeros_like(ratio), np.full(ratio.shape, -1)
     long = ratio > (FACTOR if rule.dominance is None else min(FACTOR, rule.factor))
@@ -178,17 +177,11 @@ def first_own(mask: Ints, special: Bools) -> Bools:
     return np.asarray(of_text & (of_text.cumsum(axis=1) == 1))
 
 
-def text_medians(norms: NDArray[np.float32], mask: Ints) -> NDArray[np.float32]:
-    """Return the median norm of each text at each block, shape (blocks, texts); the mean of the middle two if even."""
-    ordered = np.sort(np.where(mask == 1, norms, np.inf), axis=-1)
-    lengths = np.broadcast_to(mask.sum(axis=-1), ordered.shape[:2])[..., None]
-    low, high = (np.take_along_axis(ordered, middle, axis=-1)[..., 0] for middle in ((lengths - 1) // 2, lengths // 2))
-    return np.asarray((low + high) / 2)
-
-
 def _medians(values: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    """Return the median of the kept numbers along the last axis, of an even number the mean of the middle two."""
     import torch
 
     ordered = values.masked_fill(~kept, torch.inf).sort(dim=-1).values
-    lengths = kept.sum(dim=-1, keepdim=True)
-    return ((ordered.gather(-1, (lengths - 1) // 2) + ordered.gather(-1, lengths // 2)) / 2)[..., 0]
+    lengths = kept.sum(dim=-1, keepdim=True).expand(*values.shape[:-1], 1)
+    low, high = (ordered.gather(-1, middle.clamp(min=0)) for middle in ((lengths - 1) // 2, lengths // 2))
+    return ((low + high) / 2)[..., 0]

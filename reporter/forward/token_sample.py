@@ -1,24 +1,22 @@
 """Bounded samples of tokens and of texts with their states, chosen by hash so that they merge exactly.
 
-Each token has a 64-bit key; the sample is the tokens with the k smallest keys. Whatever the order in which tokens come,
-and however a corpus is split, the same tokens are kept ("bottom-k sampling", Cohen & Kaplan 2007). Since keys are
-hashes, the sample sorted by key is in random order, and any run of it is a shuffled batch.
-
-Once a pass is finished its states are kept in 16 bits, see :mod:`reporter.forward.observable`.
+A key is a hash (:mod:`reporter.forward.sampled_states`), so the sample sorted by key is in random order, and any run of
+it is a shuffled batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
 
 from reporter.forward.batch import FEW_HALVES, HiddenBatch, Keys, LayerStates, groups_of, key_of
-from reporter.forward.observable import Observable, RoundedStates, Setting, SlottedStates
+from reporter.forward.observable import Observable, Setting
 from reporter.forward.readout import next_tokens
+from reporter.forward.sampled_states import RoundedStates, Sample, Sampled
 from reporter.forward.token_categories import STRATA, VIEWS
 from reporter.geometry.arrays import Bools, Ints
 from reporter.models.places import Layout, Place
@@ -30,53 +28,22 @@ COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION, FIRST, RATIO, DOMINANCE, CONTEX
 UNIT = POSITION  # of whole texts
 
 
-class _Kept:
-    """The sample of one stratum: sorted keys, facts (k, columns), and the slot of ``states`` where each one lies."""
-
-    def __init__(self, widths: tuple[int, ...], columns: int, prefix: str) -> None:
-        self.keys: Keys = np.zeros(0, dtype=np.uint64)
-        self.facts: Ints = np.zeros((0, columns), dtype=np.int64)
-        self.slots: Ints = np.zeros(0, dtype=np.int64)
-        self.states = SlottedStates(widths, prefix)
-
-    def admit(self, keys: Keys, facts: Ints, size: int) -> tuple[Ints, Ints]:
-        """Take in tokens with distinct, sorted keys; return those that need a state written, and its slots."""
-        positions = np.searchsorted(self.keys, keys)
-        same = np.zeros(len(keys), dtype=bool)
-        inside = positions < len(self.keys)
-        same[inside] = self.keys[positions[inside]] == keys[inside]
-        self.facts[positions[same], COUNT] += facts[same, COUNT]
-        self.facts[positions[same], TEXT] = np.minimum(self.facts[positions[same], TEXT], facts[same, TEXT])
-
-        new = np.flatnonzero(~same)
-        merged = np.concatenate([self.keys, keys[new]])
-        order = np.argsort(merged, kind="stable")[:size]
-        added = order[order >= len(self.keys)] - len(self.keys)
-        free = self.states.free(self.slots[order[order < len(self.keys)]], len(added), size)
-        slots = np.concatenate([self.slots, np.full(len(new), -1)])
-        slots[len(self.keys) + added] = free
-        self.facts = np.concatenate([self.facts, facts[new]])[order]
-        self.keys, self.slots = merged[order], slots[order]
-        return new[added], free
-
-
-class TokenSample(Observable):
+class TokenSample(Sampled):
     """The ``size`` tokens with the smallest keys in each stratum; subclasses say what the key is.
 
     Memory: 4·size·d bytes for each place and stratum that fills up, half of that once the pass is finished.
     """
 
-    version = 4
-    bounded = "at least"
-    states_kept = True
+    version = 5
     columns: ClassVar[int] = 5
     rounded: ClassVar[bool] = True
     """Whether states are kept in 16 bits once the pass is finished."""
 
     def __init__(self, layout: Layout, size: int, seed: int) -> None:
         self.layout, self.size, self.seed = layout, size, seed
-        self._kept = [_Kept(layout.widths, self.columns, f"{stratum}/") for stratum in range(len(STRATA))]
-        self._rows: list[tuple[_Kept, torch.Tensor, torch.Tensor]] = []
+        # Of equal keys the first text of the corpus, not of the batch, so that neither batches nor merges change it.
+        merging = {COUNT: np.add, TEXT: np.minimum}
+        self.sample = Sample(layout.widths, self.columns, size, len(STRATA), merging)
 
     def keys(self, batch: HiddenBatch) -> Keys:
         """Return the key of each token of a batch, shape (tokens,): a hash of its place in the corpus."""
@@ -90,74 +57,27 @@ class TokenSample(Observable):
     def start(self, batch: HiddenBatch) -> None:
         """Choose the tokens of a batch that enter the sample."""
         super().start(batch)
-        keys = self.keys(batch)
         facts = np.stack(self.facts(batch), axis=1)
-        self._rows = []
-        for kept, rows in zip(self._kept, batch.rows, strict=True):
-            if rows.stop == rows.start:
-                continue
-            distinct, first, which, count = np.unique(
-                keys[rows], return_index=True, return_inverse=True, return_counts=True
-            )
-            candidates = facts[rows][first]
-            candidates[:, COUNT] = count
-            # The first text of the corpus, not of the batch, so that neither batches nor merges change it.
-            np.minimum.at(candidates[:, TEXT], which, batch.units[rows])
-            chosen, slots = kept.admit(distinct, candidates, self.size)
-            if len(chosen):
-                of_batch = torch.from_numpy(first[chosen] + rows.start).to(batch.device)
-                self._rows.append((kept, of_batch, torch.from_numpy(slots).to(batch.device)))
-
-    def observe(self, layer: LayerStates) -> None:
-        """Copy the chosen tokens' states."""
-        for kept, rows, slots in self._rows:
-            kept.states.write(layer.index, slots, layer.states.index_select(0, rows))
-
-    def follow(self, device: torch.device) -> None:
-        """Move the sample to where the states are; it stays there until it is read."""
-        for kept in self._kept:
-            kept.states.move(device)
-
-    def settle(self) -> None:
-        """Leave the sample where it is: most of it stays from shard to shard."""
-
-    def merge(self, other: TokenSample) -> None:
-        """Take in the sample of other texts."""
-        for mine, theirs in zip(self._kept, other._kept, strict=True):
-            chosen, slots = mine.admit(theirs.keys, theirs.facts, self.size)
-            mine.states.take(slots, theirs.states, theirs.slots[chosen])
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Return ``keys/STRATUM``, ``facts/…`` and, for each place, ``states/STRATUM/PLACE``, sorted by key."""
-        tensors: dict[str, torch.Tensor] = {}
-        for stratum, kept in enumerate(self._kept):
-            tensors |= _named(kept, stratum) | kept.states.tensors(kept.slots)
-        return tensors
+        self.choose(batch.strata, self.keys(batch), facts, np.arange(len(batch)), batch.device)
 
     def compact(self) -> dict[str, torch.Tensor]:
         """Return the same with states in 16 bits, without the tokens that no view draws.
 
         A view draws the smallest keys of all its strata together: few of a stratum that holds few tokens.
         """
-        tensors: dict[str, torch.Tensor] = {}
-        for stratum, kept in enumerate(self._kept):
-            views = [
-                np.concatenate([self._kept[part].keys for part in members])
-                for members in VIEWS.values()
-                if stratum in members
-            ]
-            largest = [key for keys in views for key in np.unique(keys)[: self.size][-1:]]  # none without tokens
-            drawn = kept.keys <= max(largest, default=np.uint64(0))
-            states = kept.states.compact if self.rounded else kept.states.tensors
-            tensors |= _named(kept, stratum, drawn) | states(kept.slots[drawn])
-        return tensors
+        drawn = np.zeros(len(self.sample.keys), dtype=bool)
+        for strata in VIEWS.values():
+            inside = np.isin(self.sample.groups, strata)
+            keys = np.unique(self.sample.keys[inside])[: self.size]
+            drawn |= inside & (self.sample.keys <= keys.max(initial=0))
+        return self.sample.tensors(drawn, self.rounded)
 
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
         """Return about what a finished one takes on disk."""
         drawn = cls.drawn(setting, tokens)
         of_places = sum(RoundedStates.bytes(rows, width) for rows in drawn for width in setting.layout.widths)
-        return of_places + 8 * (1 + cls.columns) * sum(drawn)
+        return of_places + 8 * (2 + cls.columns) * sum(drawn)
 
     @classmethod
     def drawn(cls, setting: Setting, tokens: Sequence[int]) -> list[int]:
@@ -168,44 +88,23 @@ class TokenSample(Observable):
             for stratum, rows in enumerate(tokens)
         ]
 
-    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over saved arrays."""
-        for stratum, kept in enumerate(self._kept):
-            kept.keys = tensors[f"keys/{stratum}"].numpy().view(np.uint64)
-            kept.facts = tensors[f"facts/{stratum}"].numpy()
-            kept.states.restore(tensors)
-            kept.slots = np.arange(len(kept.keys))
-
     def select(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> TokenSelection:
         """Return the ``size`` tokens with the smallest keys among some strata; a key found in two counts once."""
-        if not strata:
-            nothing = _Kept((), self.columns, "")
-            return TokenSelection(self, nothing.keys, nothing.facts, np.zeros((0, 2), np.int64), device)
-        parts = [self._kept[stratum] for stratum in strata]
-        every = np.concatenate([kept.facts for kept in parts])
-        keys, first, which = np.unique(
-            np.concatenate([kept.keys for kept in parts]), return_index=True, return_inverse=True
-        )
+        rows = np.flatnonzero(np.isin(self.sample.groups, strata))
+        keys, first, which = np.unique(self.sample.keys[rows], return_index=True, return_inverse=True)
+        every = self.sample.facts[rows]
         facts = every[first]
         facts[:, COUNT] = 0
         np.add.at(facts[:, COUNT], which, every[:, COUNT])
         np.minimum.at(facts[:, TEXT], which, every[:, TEXT])
-        where = np.stack(
-            [np.repeat(strata, [len(kept.keys) for kept in parts]), np.concatenate([x.slots for x in parts])]
-        )
-        return TokenSelection(self, keys[:size], facts[:size], where.T[first[:size]], device)
-
-
-def _named(kept: _Kept, stratum: int, rows: slice | Bools = slice(None)) -> dict[str, torch.Tensor]:
-    arrays = {"keys": kept.keys[rows].view(np.int64).copy(), "facts": kept.facts[rows]}
-    return {f"{name}/{stratum}": torch.from_numpy(array) for name, array in arrays.items()}
+        return TokenSelection(self, keys[:size], facts[:size], self.sample.slots[rows][first[:size]], device)
 
 
 class TokenSelection:
     """Some tokens of a sample, sorted by key."""
 
-    def __init__(self, sample: TokenSample, keys: Keys, facts: Ints, where: Ints, device: str) -> None:
-        self._sample, self._where, self._device = sample, where, device
+    def __init__(self, sample: TokenSample, keys: Keys, facts: Ints, slots: Ints, device: str) -> None:
+        self._sample, self._slots, self._device = sample, slots, device
         self.keys, self.facts = keys, facts
 
     def __len__(self) -> int:
@@ -246,21 +145,11 @@ class TokenSelection:
         return self._take(mine), other._take(theirs)
 
     def _take(self, rows: Ints) -> TokenSelection:
-        return TokenSelection(self._sample, self.keys[rows], self.facts[rows], self._where[rows], self._device)
+        return TokenSelection(self._sample, self.keys[rows], self.facts[rows], self._slots[rows], self._device)
 
     def states(self, place: Place) -> torch.Tensor:
         """Return the tokens' states at a place, float32 on the device, shape (n, width)."""
-        index, held = self._sample.layout.index[place], self._sample._kept
-        strata: list[int] = np.unique(self._where[:, 0]).tolist()
-        if len(strata) == 1:
-            return held[strata[0]].states.read(index, self._where[:, 1], self._device)
-        x = torch.empty(len(self), self._sample.layout.widths[index], device=self._device)
-        for stratum in strata:
-            rows = np.flatnonzero(self._where[:, 0] == stratum)
-            x[torch.from_numpy(rows).to(self._device)] = held[stratum].states.read(
-                index, self._where[rows, 1], self._device
-            )
-        return x
+        return self._sample.sample.read(self._sample.layout.index[place], self._slots, self._device)
 
 
 class Tokens(TokenSample):
@@ -297,7 +186,7 @@ class Outputs(TokenSample):
     """
 
     name = "outputs"
-    version = 1
+    version = 2
     columns = 6
     reads_head = True
     rounded = False
@@ -315,7 +204,7 @@ class Outputs(TokenSample):
 
     def start(self, batch: HiddenBatch) -> None:
         """Choose tokens, unless no head can read them."""
-        self._rows = []
+        self._rows = torch.zeros(0, dtype=torch.int64)
         if batch.readout is not None and not batch.readout.lens_problem:
             super().start(batch)
 
@@ -323,17 +212,15 @@ class Outputs(TokenSample):
         """Copy the chosen tokens' last states."""
         layout, readout = layer.batch.layout, layer.batch.readout
         final = layout.final_width is not None
-        if readout is None or layer.index != layout.layers + final:
-            return
-        for kept, rows, slots in self._rows:
-            states = layer.states.index_select(0, rows)
-            kept.states.write(0, slots, states if final else readout.model.close(states))
+        if readout is not None and len(self._rows) and layer.index == layout.layers + final:
+            states = layer.states.index_select(0, self._rows)
+            self.sample.write(0, self._slots, states if final else readout.model.close(states))
 
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
         """Return about what a finished one takes on disk."""
         width = setting.layout.final_width or setting.layout.width
-        return (4 * width + 8 * (1 + cls.columns)) * sum(cls.drawn(setting, tokens))
+        return (4 * width + 8 * (2 + cls.columns)) * sum(cls.drawn(setting, tokens))
 
 
 # Mean-pooled vectors of a bounded sample of texts, chosen so that any two models keep the same texts.
@@ -355,8 +242,10 @@ class Pooled(TokenSample):
 
     name = "pooled"
     in_windows = "first"
-    bounded = "at least"
-    version = 4  # of its own, not of the sample that it is built on
+    version = 5  # of its own, not of the sample that it is built on
+    _tokens: torch.Tensor  # of the batch at hand, whose states enter the sample
+    _text: torch.Tensor  # of each token, among the texts that enter it
+    _count: torch.Tensor  # tokens of each of these texts
 
     @classmethod
     def drawn(cls, setting: Setting, tokens: Sequence[int]) -> list[int]:
@@ -370,54 +259,50 @@ class Pooled(TokenSample):
     def start(self, batch: HiddenBatch) -> None:
         """Choose the texts of a batch that enter the sample."""
         self.follow(batch.device)
-        keys = self.keys(batch)
-        distinct_text = batch.texts == batch.originals
-        self._parts: list[tuple[Any, ...]] = []
-        for kept, rows in zip(self._kept, batch.rows, strict=True):
-            tokens = np.flatnonzero(distinct_text[rows]) + rows.start
-            distinct, first, which, count = np.unique(
-                keys[tokens], return_index=True, return_inverse=True, return_counts=True
-            )
-            facts = np.zeros((len(distinct), 5), dtype=np.int64)
-            facts[:, COUNT], facts[:, TEXT] = count, batch.texts[tokens][first]
-            facts[:, UNIT] = batch.units[tokens][first]
-            chosen, slots = kept.admit(distinct, facts, self.size)
-            if not len(chosen):
-                continue
-            segment = np.full(len(distinct), -1)
-            segment[chosen] = np.arange(len(chosen))
-            of_token = segment[which]
-            taken = of_token >= 0
-            arrays = (tokens[taken], of_token[taken], count[chosen], slots)
-            self._parts.append((kept, *(torch.from_numpy(array).to(batch.device) for array in arrays)))
+        tokens = np.flatnonzero(batch.texts == batch.originals)
+        texts, _, text = batch.by_text
+        parts = batch.strata[tokens] * len(texts) + text[tokens]  # of texts, by stratum
+        _, first, part, count = np.unique(parts, return_index=True, return_inverse=True, return_counts=True)
+        rows = tokens[first]
+        facts = np.zeros((len(rows), self.columns), dtype=np.int64)
+        facts[:, COUNT], facts[:, TEXT], facts[:, UNIT] = count, batch.texts[rows], batch.units[rows]
+        chosen, slots = self.sample.admit(batch.strata[rows], self.keys(batch)[rows], facts)
+        place = np.full(len(rows), -1)
+        place[chosen] = np.arange(len(chosen))
+        of_token = place[part]
+        taken = of_token >= 0
+        arrays = (tokens[taken], of_token[taken], count[chosen], slots)
+        self._tokens, self._text, self._count, self._slots = (
+            torch.from_numpy(array).to(batch.device) for array in arrays
+        )
 
     def observe(self, layer: LayerStates) -> None:
         """Add up the chosen texts' states, in float64."""
-        for kept, tokens, segment, count, slots in self._parts:
-            states = layer.states.index_select(0, tokens).double()
-            sums = states.new_zeros(len(count), states.shape[1]).index_add_(0, segment, states)
-            kept.states.write(layer.index, slots, sums / count[:, None])
+        if len(self._slots):
+            states = layer.states.index_select(0, self._tokens).double()
+            sums = states.new_zeros(len(self._count), states.shape[1]).index_add_(0, self._text, states)
+            self.sample.write(layer.index, self._slots, sums / self._count[:, None])
 
     def texts(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> PooledTexts:
         """Return the ``size`` texts with the smallest keys among those that have a token in some of the strata."""
-        held = [self._kept[stratum] for stratum in strata]
-        keys, first = np.unique(np.concatenate([kept.keys for kept in held]), return_index=True)
-        keys, first = keys[:size], first[:size]
-        texts, units = (np.concatenate([kept.facts[:, column] for kept in held])[first] for column in (TEXT, UNIT))
+        kept = self.sample
+        rows = np.flatnonzero(np.isin(kept.groups, strata))
+        keys, first = np.unique(kept.keys[rows], return_index=True)
+        keys, first = keys[:size], rows[first[:size]]
         counts = np.zeros((len(strata), len(keys)), dtype=np.int64)
         slots = np.zeros_like(counts)
-        for index, kept in enumerate(held):
-            _, here, rows = np.intersect1d(keys, kept.keys, assume_unique=True, return_indices=True)
-            counts[index, here], slots[index, here] = kept.facts[rows, COUNT], kept.slots[rows]
-        return PooledTexts(self, strata, texts, units, counts, slots, device)
+        for index, stratum in enumerate(strata):
+            rows = np.flatnonzero(kept.groups == stratum)
+            _, text, places = np.intersect1d(keys, kept.keys[rows], assume_unique=True, return_indices=True)
+            counts[index, text], slots[index, text] = kept.facts[rows[places], COUNT], kept.slots[rows[places]]
+        return PooledTexts(self, kept.facts[first, TEXT], kept.facts[first, UNIT], counts, slots, device)
 
 
 @dataclass(frozen=True, eq=False)
 class PooledTexts:
     """Some texts of the sample under a view, in the random order of their keys."""
 
-    sample: Pooled
-    strata: tuple[int, ...]
+    pooled: Pooled
     texts: Ints
     units: Ints
     counts: Ints
@@ -440,12 +325,13 @@ class PooledTexts:
 
     def vectors(self, place: Place) -> torch.Tensor:
         """Return the mean state of each text's tokens at a place, float64 on the device, shape (n, width)."""
-        index = self.sample.layout.index[place]
-        x = torch.zeros(len(self), self.sample.layout.widths[index], dtype=torch.float64, device=self.device)
-        for stratum, counts, slots in zip(self.strata, self.counts, self.slots, strict=True):
+        layout = self.pooled.layout
+        index = layout.index[place]
+        x = torch.zeros(len(self), layout.widths[index], dtype=torch.float64, device=self.device)
+        for counts, slots in zip(self.counts, self.slots, strict=True):
             rows = np.flatnonzero(counts)
             if len(rows):
-                states = self.sample._kept[stratum].states.read(index, slots[rows], self.device).double()
+                states = self.pooled.sample.read(index, slots[rows], self.device).double()
                 share = torch.from_numpy(counts[rows] / self.counts[:, rows].sum(axis=0)).to(self.device)
                 x.index_add_(0, torch.from_numpy(rows).to(self.device), states * share[:, None])
         return x

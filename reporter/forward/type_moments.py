@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import torch
 
 from reporter.forward.batch import HiddenBatch, LayerStates
-from reporter.forward.observable import Observable, RoundedStates, Setting
+from reporter.forward.observable import Field, Observable, Setting, Sum
+from reporter.forward.sampled_states import RoundedStates
 from reporter.forward.token_categories import ASIDE, ORDINARY, STRATA
 from reporter.geometry.arrays import Floats, Ints
 from reporter.models.places import Layout, Place
@@ -30,18 +31,15 @@ def types_within(mebibytes: int, layout: Layout) -> int:
 
 
 def rank_by_id(types: Sequence[int]) -> Ints:
-    """Return the place of each token id among some types, −1 for the others, shape (largest id + 1,)."""
-    rank = np.full(max(types, default=-1) + 1, -1, dtype=np.int64)
+    """Return the place of each token id among some types, −1 for the others, shape (largest id + 2,)."""
+    rank = np.full(max(types, default=-1) + 2, -1, dtype=np.int64)
     rank[types] = np.arange(len(types))
     return rank
 
 
 def ranks_of(ids: Ints, rank: Ints) -> Ints:
     """Return the ranks of some ids as ``rank_by_id`` has them, −1 for ids beyond its end, shape (ids,)."""
-    ranks = np.full(len(ids), -1, dtype=np.int64)
-    inside = ids < len(rank)
-    ranks[inside] = rank[ids[inside]]
-    return ranks
+    return np.asarray(rank[np.minimum(ids, len(rank) - 1)])
 
 
 class TypeMoments(Observable):
@@ -52,22 +50,31 @@ class TypeMoments(Observable):
     bound holds for each of two strata (ordinary tokens, those set aside).
 
     Batches are summed about their own mean in float64: no E‖x‖² − ‖μ‖² about the origin. Once the pass is finished the
-    means are kept in 16 bits, see :mod:`reporter.forward.observable`, and their norms in 32, since types are put in
+    means are kept in 16 bits, see :mod:`reporter.forward.sampled_states`, and their norms in 32, since types are put in
     order by them: 2·(d + 11) bytes for a type.
     """
 
     name = "type_moments"
-    version = 4
+    version = 5
     reads_types = True
     bounded = "at least"
+    fields: ClassVar[Mapping[str, Field]] = {
+        "seen": Sum(),
+        **dict.fromkeys(("groups", "count", "mean", "scatter"), Field()),
+    }
 
     def __init__(self, layout: Layout, types: Sequence[int], tokens: Sequence[str]) -> None:
         self.layout, self.types, self.tokens = layout, list(types), list(tokens)
         self.seen = np.zeros(len(STRATA))
         """Tokens of each stratum, covered or not, shape (S,)."""
-        self.strata = {stratum: _Stratum(len(self.types), layout.widths) for stratum in TYPED}
+        # Of each type in each stratum where it was seen, which is a group: stratum · types + rank.
+        self.groups: Ints = np.zeros(0, dtype=np.int64)
+        self.count = torch.zeros(0, dtype=torch.float64)  # with spare room behind the groups, as mean and scatter have
+        self.mean = [torch.zeros(0, width, dtype=torch.float64) for width in layout.widths]
+        self.scatter = [torch.zeros(0, dtype=torch.float64) for _ in layout.widths]
+        self._slot = np.full(len(STRATA) * len(self.types), -1, dtype=np.int64)  # of each group
         self._rank = rank_by_id(self.types)
-        self._batches: list[tuple[_Stratum, _Batch]] = []
+        self._batch: _Batch | None = None
 
     @classmethod
     def empty(cls, setting: Setting) -> Self:
@@ -77,65 +84,72 @@ class TypeMoments(Observable):
 
     def start(self, batch: HiddenBatch) -> None:
         """Find the tokens of kept types."""
+        super().start(batch)
         self.seen += batch.sizes
         rank = ranks_of(batch.token_ids, self._rank)
-        self._batches = []
-        for stratum, kept in self.strata.items():
-            rows = batch.rows[stratum]
-            covered = np.flatnonzero(rank[rows] >= 0) + rows.start
-            if len(covered):
-                ranks, group = np.unique(rank[covered], return_inverse=True)
-                kept.follow(batch.device)
-                every = len(covered) == rows.stop - rows.start
-                slots = kept.slots_of(ranks)
-                of_batch = _Batch(kept, stratum, slots, group, rows if every else covered, batch.device)
-                self._batches.append((kept, of_batch))
+        rows = np.flatnonzero((rank >= 0) & np.isin(batch.strata, TYPED))
+        self._batch = None
+        if len(rows):
+            strata, types = batch.strata[rows], len(self.types)
+            groups, group = np.unique(strata * types + rank[rows], return_inverse=True)
+            step = self._step(groups, torch.as_tensor(np.bincount(group), device=batch.device).double())
+            of_rows = [slice(*np.searchsorted(strata, (part, part + 1))) for part in TYPED]
+            of_groups = [slice(*np.searchsorted(groups, (part * types, part * types + types))) for part in TYPED]
+            row, of_row = (torch.as_tensor(x, device=batch.device) for x in (rows, group))
+            self._batch = _Batch(step, row, of_row, list(zip(TYPED, of_rows, of_groups, strict=True)))
 
     def observe(self, layer: LayerStates) -> None:
         """Add the states at one place."""
-        for kept, batch in self._batches:
-            kept.add(layer.index, batch.step, *batch.moments(layer))
+        if self._batch is not None:
+            self._add(layer.index, self._batch.step, *self._batch.moments(layer))
 
     def finish(self, batch: HiddenBatch) -> None:
         """Count the batch, now that every place has used the old counts."""
-        for kept, of_batch in self._batches:
-            kept.count[of_batch.step.where] += of_batch.step.count
-        self._batches = []
+        if self._batch is not None:
+            self.count.index_add_(0, self._batch.step.slots, self._batch.step.new)
+            self._batch = None
 
-    def follow(self, device: torch.device) -> None:
-        """Move the moments."""
-        for kept in self.strata.values():
-            kept.follow(device)
+    def _step(self, groups: Ints, new: torch.Tensor) -> _Step:
+        """Return what it takes to add so many tokens of some groups at every place; groups not seen before get room."""
+        unseen = groups[self._slot[groups] < 0]
+        self._slot[unseen] = len(self.groups) + np.arange(len(unseen))
+        self.groups = np.concatenate([self.groups, unseen])
+        if len(self.groups) > len(self.count):
+            room = min(len(self._slot), max(len(self.groups), 2 * len(self.count))) - len(self.count)
+            self.count = _longer(self.count, room)
+            for index in range(len(self.mean)):  # one place at a time, so that only one is held twice
+                self.mean[index] = _longer(self.mean[index], room)
+                self.scatter[index] = _longer(self.scatter[index], room)
+        slots = torch.as_tensor(self._slot[groups], device=new.device)
+        before = self.count[slots]
+        return _Step(slots, new, new / (before + new), before * new / (before + new))
+
+    def _add(self, index: int, step: _Step, mean: torch.Tensor, scatter: torch.Tensor) -> None:
+        """Add moments of some groups at a place; ``count`` is raised after the last place."""
+        old = self.mean[index][step.slots]
+        delta = mean - old
+        self.mean[index].index_copy_(0, step.slots, old + delta * step.share[:, None])
+        self.scatter[index].index_add_(0, step.slots, scatter + delta.square().sum(dim=1) * step.between)
 
     def occurrences(self) -> Ints:
         """Return how often each kept type occurs in the corpus, whatever the view, shape (types,)."""
         counts = np.zeros(len(self.types), dtype=np.int64)
-        for kept in self.strata.values():
-            counts[kept.ranks] += kept.count[: len(kept.ranks)].astype(np.int64)
+        np.add.at(counts, self.groups % max(len(self.types), 1), self.count[: len(self.groups)].long().numpy())
         return counts
 
     def merge(self, other: TypeMoments) -> None:
         """Add the moments of other texts."""
         self.seen += other.seen
-        for stratum, theirs in other.strata.items():
-            mine, used = self.strata[stratum], len(theirs.ranks)
-            if used:
-                step = mine.step(mine.slots_of(theirs.ranks), theirs.count[:used])
-                for index in range(len(self.layout.places)):
-                    mine.add(index, step, theirs.mean[index][:used], theirs.scatter[index][:used])
-                mine.count[step.where] += step.count
+        used = len(other.groups)
+        step = self._step(other.groups, other.count[:used])
+        for index in range(len(self.layout.places)):
+            self._add(index, step, other.mean[index][:used], other.scatter[index][:used])
+        self.count.index_add_(0, step.slots, step.new)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return ``seen`` and, for each stratum, ``ranks``, ``count``, and each place's moments, sorted by rank."""
-        tensors = {"seen": torch.from_numpy(self.seen)}
-        for stratum, kept in self.strata.items():
-            order = np.argsort(kept.ranks)
-            tensors[f"ranks/{stratum}"] = torch.from_numpy(kept.ranks[order])
-            tensors[f"count/{stratum}"] = torch.from_numpy(kept.count[order])
-            for index in range(len(self.layout.places)):
-                tensors[f"mean/{stratum}/{index}"] = kept.mean[index][order]
-                tensors[f"scatter/{stratum}/{index}"] = kept.scatter[index][order]
-        return tensors
+        """Return ``seen``, and sorted by group ``groups``, ``count``, ``mean/PLACE`` and ``scatter/PLACE``."""
+        order = torch.from_numpy(np.argsort(self.groups))
+        return {name: x if name == "seen" else x[order] for name, x in super().tensors().items()}
 
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
@@ -151,120 +165,71 @@ class TypeMoments(Observable):
         """
         tensors = self.tensors()
         for index in range(len(self.layout.places)):
-            means = torch.cat([tensors.pop(f"mean/{stratum}/{index}") for stratum in self.strata])
+            means = tensors.pop(f"mean/{index}")
             tensors |= RoundedStates.of(means.float()).named(f"types/{index}")
             tensors[f"norms/types/{index}"] = means.norm(dim=1).float()
         return tensors
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
-        self.seen = tensors["seen"].numpy()
-        places = range(len(self.layout.places))
-        is_rounded, start = "states/types/0" in tensors, 0
-        for stratum, kept in self.strata.items():
-            kept.slots_of(tensors[f"ranks/{stratum}"].numpy())
-            kept.count = tensors[f"count/{stratum}"].numpy()
-            kept.scatter = [tensors[f"scatter/{stratum}/{index}"] for index in places]
-            if not is_rounded:
-                kept.mean = [tensors[f"mean/{stratum}/{index}"] for index in places]
-            else:
-                rows = torch.arange(start, start + len(kept.ranks))
-                for index in places:
-                    states = RoundedStates.read(tensors, f"types/{index}").rows(rows).double()
-                    lengths, norms = states.norm(dim=1), tensors[f"norms/types/{index}"][rows].double()
-                    kept.mean[index] = states * torch.where(lengths > 0, norms / lengths, 1.0)[:, None]
-                start += len(kept.ranks)
+        means: dict[str, torch.Tensor] = {}
+        if "norms/types/0" in tensors:
+            rows = torch.arange(len(tensors["groups"]))
+            for index in range(len(self.layout.places)):
+                states = RoundedStates.read(tensors, f"types/{index}").rows(rows).double()
+                lengths, norms = states.norm(dim=1), tensors[f"norms/types/{index}"].double()
+                means[f"mean/{index}"] = states * torch.where(lengths > 0, norms / lengths, 1.0)[:, None]
+        super().restore(tensors | means)
+        self._slot[self.groups] = np.arange(len(self.groups))
 
 
 @dataclass(frozen=True)
 class _Step:
-    """Tokens to be added to a stratum, the same number at every place: what the formula makes of the numbers.
+    """Tokens to be added, the same number at every place: what the formula makes of the numbers.
 
     Args:
-        where: slots of the types, on the host, (types,).
-        slots: the same, (types,).
-        share: of the new tokens in all that a type will have then, (types,).
-        between: n·m/(n + m) of known and new tokens, (types,).
-        count: new tokens of each type, on the host, (types,).
+        slots: of the groups, (groups,).
+        new: new tokens of each group, (groups,).
+        share: of the new tokens in all that a group will have then, (groups,).
+        between: n·m/(n + m) of known and new tokens, (groups,).
     """
 
-    where: Ints
     slots: torch.Tensor
+    new: torch.Tensor
     share: torch.Tensor
     between: torch.Tensor
-    count: Floats
 
 
+@dataclass(frozen=True)
 class _Batch:
-    """The tokens of kept types in one stratum of a batch."""
+    """The tokens of kept types in a batch.
 
-    def __init__(
-        self, kept: _Stratum, stratum: int, slots: Ints, group: Ints, rows: slice | Ints, device: torch.device
-    ) -> None:
-        count = np.bincount(group).astype(np.float64)
-        self.step = kept.step(slots, count)
-        self._stratum = stratum
-        self._count = torch.as_tensor(count, device=device)
-        self._group = torch.as_tensor(group, device=device)
-        self._rows = rows if isinstance(rows, slice) else torch.as_tensor(rows, device=device)
+    Args:
+        step: how many there are of each group.
+        rows: of the batch, (tokens,).
+        group: of each row, (tokens,).
+        strata: strata, and of each which rows and groups belong to it.
+    """
+
+    step: _Step
+    rows: torch.Tensor
+    group: torch.Tensor
+    strata: Sequence[tuple[int, slice, slice]]
 
     def moments(self, layer: LayerStates) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return mean and scatter of each type."""
+        """Return mean and scatter of each group."""
         # Rows by ``index_select``: an index in brackets takes many times as long.
-        rows = layer.states[self._rows] if isinstance(self._rows, slice) else layer.states.index_select(0, self._rows)
-        x = rows.double()
-        shift = layer.centred[self._stratum][0]
-        x -= shift
-        count = self._count
-        sums = x.new_zeros(len(count), x.shape[1]).index_add_(0, self._group, x)
-        about_shift = x.new_zeros(len(count)).index_add_(0, self._group, torch.linalg.vector_norm(x, dim=1).square())
+        x, count = layer.states.index_select(0, self.rows).double(), self.step.new
+        for stratum, rows, _ in self.strata:
+            x[rows] -= layer.centred[stratum][0]
+        sums = x.new_zeros(len(count), x.shape[1]).index_add_(0, self.group, x)
+        about_shift = x.new_zeros(len(count)).index_add_(0, self.group, torch.linalg.vector_norm(x, dim=1).square())
         mean = sums / count[:, None]
         # About the mean of all, not about zero: what this loses is 1e-16 of the variance between types.
-        return mean + shift, (about_shift - count * mean.square().sum(dim=1)).clamp(min=0)
-
-
-class _Stratum:
-    """Moments of the types seen in one stratum: slot i holds those of the type of rank ``ranks[i]``."""
-
-    def __init__(self, types: int, widths: tuple[int, ...]) -> None:
-        self._slot = np.full(types, -1, dtype=np.int64)
-        self.ranks: Ints = np.zeros(0, dtype=np.int64)
-        self.count: Floats = np.zeros(0)  # on the host
-        self.mean = [torch.zeros(0, width, dtype=torch.float64) for width in widths]
-        self.scatter = [torch.zeros(0, dtype=torch.float64) for _ in widths]
-
-    def follow(self, device: torch.device) -> None:
-        """Move the moments."""
-        for held in (self.mean, self.scatter):
-            held[:] = [x.to(device) for x in held]
-
-    def slots_of(self, ranks: Ints) -> Ints:
-        """Return the slot of each type, a new one for types not seen before."""
-        new = ranks[self._slot[ranks] < 0]
-        if len(new):
-            self._slot[new] = len(self.ranks) + np.arange(len(new))
-            self.ranks = np.concatenate([self.ranks, new])
-            if len(self.ranks) > len(self.count):
-                room = min(len(self._slot), max(len(self.ranks), 2 * len(self.count))) - len(self.count)
-                self.count = np.concatenate([self.count, np.zeros(room)])
-                for index in range(len(self.mean)):  # one place at a time, so that only one is held twice
-                    self.mean[index] = _longer(self.mean[index], room)
-                    self.scatter[index] = _longer(self.scatter[index], room)
-        return self._slot[ranks]
-
-    def step(self, slots: Ints, count: Floats) -> _Step:
-        """Return what it takes to add tokens of some types at every place, where the moments are."""
-        before = self.count[slots]
-        numbers = (slots, count / (before + count), before * count / (before + count))
-        where, share, between = (torch.as_tensor(x, device=self.scatter[0].device) for x in numbers)
-        return _Step(slots, where, share, between, count)
-
-    def add(self, index: int, step: _Step, mean: torch.Tensor, scatter: torch.Tensor) -> None:
-        """Add moments of some types at a place; ``count`` is raised after the last place."""
-        old = self.mean[index][step.slots]
-        delta = mean - old
-        self.mean[index].index_copy_(0, step.slots, old + delta * step.share[:, None])
-        self.scatter[index].index_add_(0, step.slots, scatter + delta.square().sum(dim=1) * step.between)
+        scatter = (about_shift - count * mean.square().sum(dim=1)).clamp(min=0)
+        for stratum, _, groups in self.strata:
+            mean[groups] += layer.centred[stratum][0]
+        return mean, scatter
 
 
 def _longer(x: torch.Tensor, by: int) -> torch.Tensor:
@@ -344,23 +309,23 @@ def type_view(seen: Observed, place: Place, memory: int) -> TypeView:
 def typed_strata(seen: Observed) -> tuple[int, ...]:
     """Return the view's strata in which kept types were seen; views of which they are equal have the same types."""
     kept = seen.get(TypeMoments)
-    return tuple(stratum for stratum in seen.strata if stratum in TYPED and len(kept.strata[stratum].ranks))
+    return tuple(np.intersect1d(seen.strata, kept.groups // max(len(kept.types), 1)).tolist())
 
 
 def _merged(kept: TypeMoments, index: int, strata: tuple[int, ...]) -> tuple[Ints, Floats, Floats, Floats]:
     """Return rank, count, mean and scatter of each type seen in some strata, by rank."""
-    parts = [kept.strata[stratum] for stratum in strata]
-    ranks = np.unique(np.concatenate([part.ranks for part in parts] or [np.zeros(0, dtype=np.int64)]))
+    stratum, rank = np.divmod(kept.groups, max(len(kept.types), 1))
+    ranks = np.unique(rank[np.isin(stratum, strata)])
     count, scatter = np.zeros(len(ranks)), np.zeros(len(ranks))
     mean = np.zeros((len(ranks), kept.layout.widths[index]))
-    for part in parts:
-        used = len(part.ranks)
-        rows = np.searchsorted(ranks, part.ranks)
-        more, its_mean = part.count[:used], part.mean[index][:used].numpy()
+    for part in strata:
+        slots = np.flatnonzero(stratum == part)
+        rows = np.searchsorted(ranks, rank[slots])
+        more, its_mean = kept.count.numpy()[slots], kept.mean[index].numpy()[slots]
         before, total = count[rows], count[rows] + more
         delta = its_mean - mean[rows]
         mean[rows] += delta * (more / total)[:, None]
-        scatter[rows] += part.scatter[index][:used].numpy() + np.square(delta).sum(axis=1) * before * more / total
+        scatter[rows] += kept.scatter[index].numpy()[slots] + np.square(delta).sum(axis=1) * before * more / total
         count[rows] = total
     return ranks, count, mean, scatter
 

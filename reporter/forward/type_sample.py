@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reporter.forward.batch import GROUPS, HALVES, HiddenBatch, Keys, LayerStates, groups_of, key_of, packed
-from reporter.forward.observable import Observable, RoundedStates, Setting, SlottedStates
+from reporter.forward.batch import GROUPS, HALVES, HiddenBatch, groups_of, key_of, packed
+from reporter.forward.observable import Setting
+from reporter.forward.sampled_states import RoundedStates, Sample, Sampled, smallest
 from reporter.forward.type_moments import TYPED, rank_by_id, ranks_of
 from reporter.geometry.arrays import Bools, Ints
 from reporter.models.places import Layout, Place
@@ -77,7 +78,7 @@ def _frequent(counts: Ints, added: Ints) -> Bools:
 OCCURRENCES = 12  # kept of a type in a stratum
 
 
-class TypeSample(Observable):
+class TypeSample(Sampled):
     """For each chosen type and stratum the 12 occurrences with the smallest context keys.
 
     Types are chosen by a hash of their id among those that occur at least five times in the corpus, so that a larger
@@ -89,22 +90,15 @@ class TypeSample(Observable):
     """
 
     name = "type_sample"
-    version = 3
+    version = 4
     reads_types = True
-    bounded = "at least"
-    states_kept = True
 
     def __init__(self, layout: Layout, types: Sequence[int]) -> None:
         self.layout, self.types = layout, list(types)
-        # Sorted by group = stratum · types + rank of the type, then by key; of the texts with this context the first;
-        # the state lies in a slot.
-        self.groups: Ints = np.zeros(0, dtype=np.int64)
-        self.keys: Keys = np.zeros(0, dtype=np.uint64)
-        self.texts: Ints = np.zeros(0, dtype=np.int64)
-        self.slots: Ints = np.zeros(0, dtype=np.int64)
-        self.states = SlottedStates(layout.widths)
+        # Groups are stratum · types + rank of the type, in as many strata as ``TYPED``; the fact is the text.
+        groups, merging = len(self.types) * len(TYPED), {0: np.minimum}
+        self.sample = Sample(layout.widths, 1, OCCURRENCES, groups, merging, rounded_together=True)
         self._rank = rank_by_id(self.types)
-        self._rows, self._into = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
 
     @classmethod
     def empty(cls, setting: Setting) -> Self:
@@ -119,50 +113,7 @@ class TypeSample(Observable):
         rank = ranks_of(batch.token_ids, self._rank)
         rows = np.flatnonzero((rank >= 0) & np.isin(batch.strata, TYPED))
         groups = batch.strata[rows] * len(self.types) + rank[rows]
-        chosen, slots = self._admit(groups, batch.contexts[rows], batch.units[rows])
-        self._rows, self._into = (torch.from_numpy(x).to(batch.device) for x in (rows[chosen], slots))
-
-    def observe(self, layer: LayerStates) -> None:
-        """Copy the chosen occurrences' states."""
-        if len(self._rows):
-            self.states.write(layer.index, self._into, layer.states.index_select(0, self._rows))
-
-    def follow(self, device: torch.device) -> None:
-        """Move the sample to where the states are; it stays there until it is read."""
-        self.states.move(device)
-
-    def settle(self) -> None:
-        """Leave the sample where it is: most of it stays from shard to shard."""
-
-    def merge(self, other: TypeSample) -> None:
-        """Take in the sample of other texts."""
-        chosen, slots = self._admit(other.groups, other.keys, other.texts)
-        self.states.take(slots, other.states, other.slots[chosen])
-
-    def _admit(self, groups: Ints, keys: Keys, texts: Ints) -> tuple[Ints, Ints]:
-        """Take in occurrences; return those that need a state written, and its slots."""
-        all_groups = np.concatenate([self.groups, groups])
-        all_keys = np.concatenate([self.keys, keys])
-        all_texts = np.concatenate([self.texts, texts])
-        # lexsort is stable: of equal occurrences the one that is known, then the first, comes first.
-        order = smallest(all_groups, all_keys)
-        held = len(self.groups)
-        new = order >= held
-        stay = self.slots[order[~new]]
-        free = self.states.free(stay, int(new.sum()), len(self.types) * len(TYPED) * OCCURRENCES)
-        slots = np.empty(len(order), dtype=np.int64)
-        slots[~new], slots[new] = stay, free
-        self.groups, self.keys, self.slots = all_groups[order], all_keys[order], slots
-        self.texts = all_texts[smallest(all_groups, all_keys, ties=all_texts)]
-        return order[new] - held, free
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Return ``groups``, ``keys``, ``texts`` and, for each place, ``states/PLACE``, sorted by group and key."""
-        return self._chosen() | self.states.tensors(self.slots)
-
-    def compact(self) -> dict[str, torch.Tensor]:
-        """Return the same with states in 16 bits."""
-        return self._chosen() | self.states.compact(self.slots)
+        self.choose(groups, batch.contexts[rows], batch.units[rows, None], rows, batch.device)
 
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
@@ -172,32 +123,20 @@ class TypeSample(Observable):
         rows = sum(min(round(count * tokens[stratum] / typed), OCCURRENCES) for count in counts for stratum in TYPED)
         return sum(RoundedStates.bytes(rows, width) for width in setting.layout.widths) + 24 * rows
 
-    def _chosen(self) -> dict[str, torch.Tensor]:
-        arrays = {"groups": self.groups, "keys": self.keys.view(np.int64).copy(), "texts": self.texts}
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
-
-    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over saved arrays."""
-        self.groups, self.keys = tensors["groups"].numpy(), tensors["keys"].numpy().view(np.uint64)
-        self.texts = tensors["texts"].numpy()
-        self.slots = np.arange(len(self.groups))
-        self.states.restore(tensors)
-
     def select(
         self, strata: tuple[int, ...], types: int, occurrences: int, fewest: int, device: str = "cpu"
     ) -> Occurrences:
         """Return occurrences of the first ``types`` types over some strata, those with the smallest keys."""
-        stratum, rank = np.divmod(self.groups, max(len(self.types), 1))
+        kept = self.sample
+        stratum, rank = np.divmod(kept.groups, max(len(self.types), 1))
         rows = np.flatnonzero(np.isin(stratum, strata) & (rank < types))
-        rows = rows[
-            smallest(rank[rows], self.keys[rows], size=occurrences)
-        ]  # a context found in two strata counts once
+        rows = rows[smallest(rank[rows], kept.keys[rows], occurrences)]  # a context found in two strata counts once
         which, first, size = np.unique(rank[rows], return_index=True, return_counts=True)
-        kept = size >= fewest
-        spans = [np.arange(start, start + count) for start, count in zip(first[kept], size[kept], strict=True)]
+        enough = size >= fewest
+        spans = [np.arange(start, start + count) for start, count in zip(first[enough], size[enough], strict=True)]
         taken = rows[np.concatenate(spans)] if spans else rows[:0]
-        chosen = [self.types[i] for i in which[kept]]
-        return Occurrences(self, chosen, size[kept], self.slots[taken], self.texts[taken], device)
+        chosen = [self.types[i] for i in which[enough]]
+        return Occurrences(self, chosen, size[enough], kept.slots[taken], kept.facts[taken, 0], device)
 
 
 class Occurrences:
@@ -218,18 +157,4 @@ class Occurrences:
 
     def states(self, place: Place) -> torch.Tensor:
         """Return the states at a place, type after type, float32 on the device, shape (Σ sizes, width)."""
-        return self._sample.states.read(self._sample.layout.index[place], self._slots, self._device)
-
-
-def smallest(groups: Ints, keys: Keys, ties: Ints | None = None, size: int = OCCURRENCES) -> Ints:
-    """Return the places of the ``size`` smallest distinct keys of each group, sorted by group and key.
-
-    Of equal keys the first is taken, or the one with the least of ``ties``.
-    """
-    order = np.lexsort((keys, groups) if ties is None else (ties, keys, groups))
-    groups, keys = groups[order], keys[order]
-    repeated = np.zeros(len(order), dtype=bool)
-    repeated[1:] = (groups[1:] == groups[:-1]) & (keys[1:] == keys[:-1])
-    order, groups = order[~repeated], groups[~repeated]
-    start = np.searchsorted(groups, groups)  # of each group
-    return order[np.arange(len(order)) - start < size]
+        return self._sample.sample.read(self._sample.layout.index[place], self._slots, self._device)

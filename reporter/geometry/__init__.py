@@ -131,8 +131,8 @@ def eigenvalues(x: States) -> Floats:
     Raises:
         ValueError: where all states are equal.
     """
-    found = _spectra(x)
-    spectrum = unscaled(found.centred, 2 * found.exponent, "the eigenvalues")
+    both = _spectra(x)
+    spectrum = unscaled(both.centred, 2 * both.exponent, "the eigenvalues")
     if spectrum[-1] < np.finfo(np.float64).tiny:
         raise ArgumentError("the eigenvalues of x are too small for float64; multiply x by a constant")
     return spectrum
@@ -159,10 +159,10 @@ def isoscore(x: States) -> float:
     Raises:
         ValueError: where all states are equal, or have one dimension.
     """
-    found = _spectra(x)
-    if found.d < 2:
+    both = _spectra(x)
+    if both.d < 2:
         raise ArgumentError("IsoScore needs states of two dimensions or more, but x has one column")
-    return spectra.isoscore_of(found.centred, found.d)
+    return spectra.isoscore_of(both.centred, both.d)
 
 
 def participation_ratio(x: States) -> float:
@@ -215,8 +215,8 @@ def rankme(x: States) -> float:
     Raises:
         ValueError: where all states are equal.
     """
-    found = _spectra(x)
-    return spectra.rank_of_roots(found.uncentred, float(found.centred.sum()))
+    both = _spectra(x)
+    return spectra.rank_of_roots(both.uncentred, float(both.centred.sum()))
 
 
 def stable_rank(x: States) -> float:
@@ -240,8 +240,8 @@ def decay(x: States) -> float:
     Raises:
         ValueError: where all states are equal, and for fewer than three eigenvalues to fit.
     """
-    found = _spectra(x)
-    alpha = spectra.decay_of(found.centred, spectra.upper_half(found.centred, min(found.d, found.n - 1)))
+    both = _spectra(x)
+    alpha = spectra.decay_of(both.centred, spectra.upper_half(both.centred, min(both.d, both.n - 1)))
     if alpha is None:
         raise ArgumentError("decay needs at least three eigenvalues to fit; x has too few rows or dimensions that vary")
     return alpha

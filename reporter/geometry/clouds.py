@@ -173,15 +173,6 @@ _FINE = 2**16  # bins in which values are counted first
 
 
 @dataclass(frozen=True)
-class Bin:
-    """The number of values in [low, high)."""
-
-    low: float
-    high: float
-    count: int
-
-
-@dataclass(frozen=True)
 class Summary:
     """A histogram of n values.
 
@@ -189,14 +180,16 @@ class Summary:
         n: how many there are.
         mean: their mean.
         sd: their standard deviation (1/n).
-        bins: of equal width, a power of two, the smallest one with which at most 128 bins cover the values;
-            their edges are multiples of it.
+        edges: of bins of equal width, a power of two, the smallest one with which at most 128 bins cover the values;
+            they are multiples of it, (bins + 1,).
+        counts: values in each bin, its lower edge included, (bins,).
     """
 
     n: int
     mean: float
     sd: float
-    bins: tuple[Bin, ...]
+    edges: Floats
+    counts: Ints
 
 
 class Histogram:
@@ -254,21 +247,17 @@ class Histogram:
         mean = self._sum / self._n
         sd = math.sqrt(max(0.0, self._squares / self._n - mean**2))
         middle = float(np.clip(self._shift + mean, self._low, self._high))
-        return Summary(self._n, middle, sd, self._bins(self._counts.cpu().numpy()))
+        return Summary(self._n, middle, sd, *self._bins(self._counts.cpu().numpy()))
 
-    def _bins(self, counts: Ints) -> tuple[Bin, ...]:
+    def _bins(self, counts: Ints) -> tuple[Floats, Ints]:
         used = np.flatnonzero(counts)
         first, last = self._first + int(used[0]), self._first + int(used[-1])
         step = 1  # fine bins in a bin
         while last // step - first // step + 1 > MOST_BINS:
             step *= 2
-        place = (self._first + used) // step - first // step
-        merged = np.bincount(place, weights=counts[used])
-        width = step * self._width
-        return tuple(
-            Bin((first // step + i) * width, (first // step + i + 1) * width, int(count))
-            for i, count in enumerate(merged)
-        )
+        merged = np.zeros(last // step - first // step + 1, dtype=np.int64)
+        np.add.at(merged, (self._first + used) // step - first // step, counts[used])
+        return np.asarray((first // step + np.arange(len(merged) + 1)) * (step * self._width)), merged
 
 
 # --- Histograms of clouds of points: exact, with 40 bins from the smallest value to the largest ---

@@ -147,7 +147,7 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> tu
 
 
 def first_axis(
-    x: Tensor, weights: Tensor | None = None, near: Tensor | None = None, centre: Tensor | None = None
+    x: Tensor, centre: Tensor, weights: Tensor | None = None, near: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the largest eigenvalue of the sum of w·(x − c)(x − c)ᵀ over some rows, and its vector, (d,)."""
     import torch
@@ -157,14 +157,14 @@ def first_axis(
         start = near + start * (0.1 / start.norm())
 
     def product(v: Tensor) -> Tensor:
-        along = x @ v if centre is None else x @ v - centre @ v
+        along = x @ v - centre @ v
         along = along if weights is None else along * weights
-        return along @ x if centre is None else along @ x - along.sum() * centre
+        return along @ x - along.sum() * centre
 
     largest = largest_eigenvalue(product, start)
     if largest is not None:
         return largest
-    rows = x if centre is None else x - centre
+    rows = x - centre
     rows = rows if weights is None else rows * weights.sqrt()[:, None]
     if len(x) >= x.shape[1]:
         values, vectors = torch.linalg.eigh(rows.T @ rows)

@@ -232,14 +232,9 @@ def error_over_texts(
     """
     if distinct < FEWEST_TEXTS or len(influence) < 2:
         return None
-    _, which = np.unique(texts, return_inverse=True)
+    m, (_, which) = len(influence), np.unique(texts, return_inverse=True)
     sums, squares = np.bincount(which, influence), np.bincount(which, np.square(influence))
     influences = Influences(influence, texts, n, distinct, texts[:0].astype(np.uint64) if keys is None else keys)
-    return _error(np.asarray(sums), np.asarray(squares), influences)
-
-
-def _error(sums: Floats, squares: Floats, influences: Influences) -> Error:
-    m, n, distinct = len(influences.each), influences.n, influences.distinct
     single = min(1.0, m / n)
     double = min(1.0, m * (m - 1) / (n * (n - 1)))
     parts = (np.square(sums) - squares) / double + squares / single
@@ -249,9 +244,8 @@ def _error(sums: Floats, squares: Floats, influences: Influences) -> Error:
     # Texts without a sampled token count as zeros.
     noise = float(np.square(parts).sum()) - float(parts.sum()) ** 2 / max(distinct, len(parts))
     df = 2 * total**2 / noise if noise > 0 else np.inf
-    return Error(
-        float(np.sqrt(total * distinct / (distinct - 1))) / n, float(np.clip(df, 1.0, distinct - 1)), influences
-    )
+    sd = float(np.sqrt(total * distinct / (distinct - 1))) / n
+    return Error(sd, float(np.clip(df, 1.0, distinct - 1)), influences)
 
 
 def interval(

@@ -259,23 +259,19 @@ def held_out(
 
 @dataclass(frozen=True)
 class Similarity:
-    """The similarity of two arrangements, and the matrix that says how each row changes that.
+    """The similarity of two arrangements, and the matrices that say how each row changes it.
 
     Args:
         value: the measure.
         xy: W with xᵀWy the row's part.
-        xx: the same with xᵀWx; None where it is a multiple of ‖x‖², which ``x_scale`` is.
-        yy: the same with yᵀWy; None where it is a multiple of ‖y‖².
-        x_scale: see ``xx``.
-        y_scale: see ``yy``.
+        xx: W with −xᵀWx; a number for a multiple of the identity.
+        yy: W with −yᵀWy; a number likewise.
     """
 
     value: float
     xy: Tensor
-    xx: Tensor | None
-    yy: Tensor | None
-    x_scale: float = 0.0
-    y_scale: float = 0.0
+    xx: Tensor | float
+    yy: Tensor | float
 
     def influence(self, x: Tensor, y: Tensor) -> Tensor:
         """Return what each row adds to the measure, whose mean over all rows is zero, (n,).
@@ -285,8 +281,8 @@ class Similarity:
             y: the same rows on the other side, (n, e).
         """
         influence: Tensor = ((x @ self.xy) * y).sum(dim=1)
-        influence -= self.x_scale * x.square().sum(dim=1) if self.xx is None else ((x @ self.xx) * x).sum(dim=1)
-        influence -= self.y_scale * y.square().sum(dim=1) if self.yy is None else ((y @ self.yy) * y).sum(dim=1)
+        for side, by in ((x, self.xx), (y, self.yy)):
+            influence -= ((side @ by) * side).sum(dim=1) if isinstance(by, Tensor) else by * side.square().sum(dim=1)
         return influence
 
 
@@ -299,8 +295,8 @@ def procrustes(joint: Joint) -> Similarity:
     a, b, total = float(joint.xx.trace()) / joint.n, joint.spread / joint.n, float(singular.sum())
     value = min(total / (a**0.5 * b**0.5), 1.0)  # a · b may be too small for a float
     if total == 0:
-        return Similarity(0.0, torch.zeros_like(joint.xy), None, None)
-    return Similarity(value, value / total * (left @ right), None, None, value / (2 * a), value / (2 * b))
+        return Similarity(0.0, torch.zeros_like(joint.xy), 0.0, 0.0)
+    return Similarity(value, value / total * (left @ right), value / (2 * a), value / (2 * b))
 
 
 def token_cka(joint: Joint) -> Similarity:
@@ -309,7 +305,7 @@ def token_cka(joint: Joint) -> Similarity:
     a, b, both = float(xx.square().sum()), float(yy.square().sum()), float(xy.square().sum())
     value = both / (a**0.5 * b**0.5)
     if both == 0:
-        return Similarity(0.0, torch.zeros_like(xy), None, None)
+        return Similarity(0.0, torch.zeros_like(xy), 0.0, 0.0)
     return Similarity(min(value, 1.0), (2 * value / both) * xy, (value / a) * xx, (value / b) * yy)
 
 

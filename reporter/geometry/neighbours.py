@@ -138,9 +138,8 @@ def _search(x: Tensor, rows: Tensor, among: Sequence[_Group], count: int) -> Non
         d2 = torch.add(squares, products, alpha=-2, out=products)
         d2.scatter_(1, block[:, None], torch.inf)
         far, candidates = smallest(d2, count)
-        exact = _Exact(len(block))
         for group in among:
-            group.see(block, squares, d2, far, candidates, exact)
+            group.see(block, squares, d2, far, candidates)
 
 
 def _products(x: Tensor, rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -185,9 +184,9 @@ class _Group:
         self._places = torch.empty(m, self._listed, dtype=torch.int64, device=device)
         self._of_listed = exact.new_empty(m, self._listed)
 
-    def see(self, rows: Tensor, squares: Tensor, d2: Tensor, far: Tensor, candidates: Tensor, exact: _Exact) -> None:
+    def see(self, rows: Tensor, squares: Tensor, d2: Tensor, far: Tensor, candidates: Tensor) -> None:
         """Take in a block of rows, those of it that were not found with certainty before."""
-        here, candidates_wanted = self.doubtful[rows].nonzero()[:, 0], self._wanted
+        here, wanted = self.doubtful[rows].nonzero()[:, 0], self._wanted
         rows = rows[here]
         if not len(rows):
             return
@@ -196,29 +195,24 @@ class _Group:
             far, candidates = far[:, : self.most], candidates[:, : self.most]
         else:
             far, candidates = self._own(here, d2, far, candidates)
-        columns = torch.cat([candidates[:, :candidates_wanted], candidates[:, self._at]], dim=1)
-        squared = exact.squares(self._exact, rows, here, columns)
-        closest = squared[:, :candidates_wanted].sort(dim=1)
-        squared = torch.cat([closest.values[:, : self._k], squared[:, candidates_wanted:]], dim=1)
+        columns = torch.cat([candidates[:, :wanted], candidates[:, self._at]], dim=1)
+        squared = _squares_of_differences(self._exact, rows, columns)
+        closest = squared[:, :wanted].sort(dim=1)
+        squared = torch.cat([closest.values[:, : self._k], squared[:, wanted:]], dim=1)
         group_rows, own_square = self._place[rows], squares[rows].double()[:, None]
         self._distances[group_rows] = squared
         if self._listed:
-            order = torch.cat(
-                [candidates[:, :candidates_wanted].gather(1, closest.indices), candidates[:, candidates_wanted:]], dim=1
-            )
-            beyond = (far[:, candidates_wanted:].double() + own_square).clamp(min=0)
+            order = torch.cat([candidates[:, :wanted].gather(1, closest.indices), candidates[:, wanted:]], dim=1)
+            beyond = (far[:, wanted:].double() + own_square).clamp(min=0)
             self._places[group_rows] = order[:, : self._listed]
             self._of_listed[group_rows] = torch.cat([closest.values, beyond], dim=1)[:, : self._listed]
         # A row b that is no candidate has rough d² ≥ a := the last candidate's. If ‖b‖ ≥ 2·max(‖row‖, √a) its true
         # distance is at least √a; else rounding took off no more than this tolerance.
-        last = (
-            torch.cat([far[:, candidates_wanted - 1 : candidates_wanted], far[:, self._at]], dim=1).double()
-            + own_square
-        )
+        last = torch.cat([far[:, wanted - 1 : wanted], far[:, self._at]], dim=1).double() + own_square
         kind = torch.finfo(d2.dtype)
         tolerance = _ROUNDINGS * kind.eps * (own_square + 4 * torch.maximum(own_square, last)) + kind.tiny
         doubtful = (tolerance > _FAR * last)[:, 1:].any(dim=1)
-        if candidates_wanted < len(self.rows) - 1:
+        if wanted < len(self.rows) - 1:
             doubtful |= squared[:, self._k - 1] > (last - tolerance)[:, 0]
         self.doubtful[rows] = doubtful
 
@@ -246,29 +240,6 @@ class _Group:
             self._distances[group_rows] = torch.cat([squared[:, : self._k], squared[:, self._at]], dim=1)
         distances, listed = self._distances.sqrt_(), self._of_listed.sqrt_()
         return Neighbours(self.rows, distances, self._places, listed, self.rows[self.doubtful[self.rows]])
-
-
-class _Exact:
-    """Squared distances in float64 of a block of rows, each taken once although several groups want it."""
-
-    def __init__(self, rows: int) -> None:
-        self._rows = rows
-        self._known: tuple[Tensor, Tensor] | None = None
-
-    def squares(self, x: Tensor, rows: Tensor, here: Tensor, columns: Tensor) -> Tensor:
-        """Return ‖x_row − x_column‖² for the columns of each row, (m, columns)."""
-        if self._known is None or self._known[0].shape[1] != columns.shape[1]:
-            squared = _squares_of_differences(x, rows, columns)
-            self._known = (
-                columns.new_full((self._rows, columns.shape[1]), -1),
-                squared.new_zeros(self._rows, columns.shape[1]),
-            )
-        else:
-            known_columns, squared = self._known[0][here], self._known[1][here]
-            row, column = (columns != known_columns).nonzero(as_tuple=True)
-            squared[row, column] = _squares_of_differences(x, rows[row], columns[row, column, None])[:, 0]
-        self._known[0][here], self._known[1][here] = columns, squared
-        return squared
 
 
 def _blocks(rows: Tensor) -> Iterator[Tensor]:

@@ -78,17 +78,9 @@ def scales_read(bits: Tensor, of_neighbours: Tensor) -> dict[int, int]:
     distance the same rank would be another number, so a scale n from 16 on is read at m, 2m being how many of the 2n
     nearest neighbours are in the half on average. Small scales, of which halving would leave too few neighbours, stay.
     """
-    shared = _bits_set(bits[:, None] & of_neighbours).sum(dim=0)
-    share = (shared.double() / _bits_set(bits).sum().clamp(min=1)).tolist()
+    shared = np.bitwise_count((bits[:, None] & of_neighbours).cpu().numpy()).sum(axis=0, dtype=np.int64)
+    share = shared / max(int(np.bitwise_count(bits.cpu().numpy()).sum()), 1)
     return {n: n if n < _MOVED else max(1, round(n * float(np.mean(share[: 2 * n])))) for n in SCALES}
-
-
-def _bits_set(x: Tensor) -> Tensor:
-    x = x - ((x >> 1) & 0x55555555)
-    x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
-    x = (x + (x >> 4)) & 0x0F0F0F0F
-    x = x + (x >> 8)
-    return (x + (x >> 16)) & 0x3F
 
 
 def half_estimates(
@@ -160,12 +152,7 @@ def log_ratios(x: Tensor, scales: int = len(SCALES)) -> Floats:
     if len(x) < 3:
         return np.zeros((0, 0))
     near = nearest_of_any(x, 2, RANKS[2 : scales + 1])
-    if (near.distances[:, 0] == 0).any():
-        x = x[_distinct(x)]
-        if len(x) < 3:
-            return np.zeros((0, 0))
-        near = nearest_of_any(x, 2, RANKS[2 : scales + 1])
-    return _logs(near.distances)
+    return log_ratios(x[_distinct(x)], scales) if (near.distances[:, 0] == 0).any() else _logs(near.distances)
 
 
 def _logs(distances: Tensor) -> Floats:
@@ -175,12 +162,10 @@ def _logs(distances: Tensor) -> Floats:
     return np.asarray(logs[logs[:, 0].argsort()].cpu().numpy())
 
 
-def neighbours(
-    x: Tensor, groups: Sequence[Tensor], listed: int = _LISTED, scales: int = len(SCALES)
-) -> list[Neighbours]:
+def neighbours(x: Tensor, groups: Sequence[Tensor], listed: int = _LISTED) -> list[Neighbours]:
     """Return the distances to the neighbours whose ratios are needed, and the nearest ones of each row in a list."""
     large = [rows for rows in groups if len(rows) >= 3]
-    searched = iter(nearest_within(x, large, 2, RANKS[2 : scales + 1], listed) if large else [])
+    searched = iter(nearest_within(x, large, 2, RANKS[2:], listed) if large else [])
     none = Neighbours(*(torch.zeros(shape, dtype=kind) for shape, kind in _NOTHING))
     return [next(searched) if len(rows) >= 3 else none for rows in groups]
 

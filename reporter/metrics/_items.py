@@ -110,7 +110,7 @@ def units_of(corpus: Corpus, rows: Sequence[int]) -> Ints:
 
 def ids_read(texts: Sequence[str], context: Context, max_tokens: int | None = None) -> dict[int, bytes]:
     """Return the ids that the model reads of each text, by its place; without texts in which there is no token."""
-    from reporter.forward.measure import tokenised_texts
+    from reporter.forward.reading import tokenised_texts
 
     tokens = tokenised_texts(texts, context.model, max_tokens or sys.maxsize)
     return {text.index: text.ids.tobytes() for text in tokens}
@@ -276,7 +276,7 @@ def encode(texts: Sequence[str], context: Context, max_tokens: int | None = None
     """
     import torch
 
-    from reporter.forward.measure import batched, tokenised_texts
+    from reporter.forward.reading import batched, tokenised_texts
 
     model, layout = context.model, context.layout
     tokens = tokenised_texts(texts, model, max_tokens or sys.maxsize)
@@ -351,7 +351,7 @@ def same_token(texts: Sequence[str], context: Context, max_tokens: int | None = 
 
     Special tokens do not count in an encoder: [CLS] is there to be read.
     """
-    from reporter.forward.measure import tokenised_texts
+    from reporter.forward.reading import tokenised_texts
     from reporter.forward.text_vectors import rows_pooled
 
     if context.pooling == "mean" or len(set(texts)) < 2:

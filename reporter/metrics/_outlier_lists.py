@@ -337,7 +337,7 @@ def _top_share(
     trace = inside @ about.square().sum(dim=1) - n * (centre @ centre)
     if bool(trace <= EQUAL * (inside @ squares)):
         return None, near
-    largest, axis = first_axis(about, inside, near, centre)
+    largest, axis = first_axis(about, centre, inside, near)
     return float(largest / trace), axis
 
 

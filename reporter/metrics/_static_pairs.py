@@ -36,8 +36,9 @@ def distribution(measure: str, part: str, summary: Summary) -> Iterator[Row]:
     """
     for fact, value in (("mean", summary.mean), ("standard deviation", summary.sd)):
         yield tables.VocabularyFact(f"{measure} of {part}: {fact}", value, f"n = {summary.n:,}")
-    for each in summary.bins:
-        yield HistogramBin(measure, part, None, float(each.low), float(each.high), each.count)
+    edges = summary.edges.tolist()
+    for low, high, count in zip(edges[:-1], edges[1:], summary.counts.tolist(), strict=True):
+        yield HistogramBin(measure, part, None, low, high, count)
 
 
 def norms_of_kind(kind: Kind, norms: Floats) -> Iterator[Row]:

@@ -230,7 +230,7 @@ def _value(statistic: Statistic, place: Place, values: Floats, units: Ints, floo
 
 def _long_enough(corpus: Corpus, item: AttentionSpec, context: Context) -> tuple[Ints, Ints]:
     """Return the token ids of the sampled texts, (texts, item.tokens), and the unit of each."""
-    from reporter.forward.measure import longest, tokenised_texts
+    from reporter.forward.reading import longest, tokenised_texts
 
     limit = longest(min(item.tokens, corpus.max_tokens), context.model)
     if limit < item.tokens:

@@ -223,7 +223,7 @@ FROM repeated_blocks WHERE study = $study ORDER BY ALL
 )
 def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | RepeatedBlocks]:
     """Yield the influence of each block, the loss of the model, and its loss without each block and without sets."""
-    from reporter.forward.measure import batched, tokenised_texts
+    from reporter.forward.reading import batched, tokenised_texts
 
     model, corpus, seed = context.model, context.corpora[item.corpus], context.seed
     texts, unit = drawn_texts(corpus, item.texts, context)

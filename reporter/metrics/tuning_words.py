@@ -94,7 +94,7 @@ def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | Tuning
     """Yield the static share at each layer, and the words at the middle layer and the last one."""
     import torch
 
-    from reporter.forward.measure import batched, tokenised_texts
+    from reporter.forward.reading import batched, tokenised_texts
     from reporter.models.head import load_head
 
     assert context.base is not None  # the planner asks for no other model

@@ -106,8 +106,9 @@ class Worker:
         """Return whether the result of a task exists, in any precision that the study allows."""
         forward_pass, part = self._passes[task.of], self._ranges(task.of)[task.index]
         for way in map(forward_pass.settled, PRECISIONS):
-            missing = self._kept.missing(way, task.wants)
-            if not missing or self._kept.parts(way, missing).is_done(part):
+            folder = self._kept.folder(way)
+            missing = folder.missing(task.wants)
+            if not missing or folder.parts(missing).is_done(part):
                 return True
         return False
 
@@ -141,15 +142,17 @@ class Worker:
             forward_pass, checkpoint=next(ckpt for ckpt in ready if ckpt.name == forward_pass.checkpoint.name)
         )
         forward_pass, chosen = self._kept.settled(forward_pass, task.wants, lambda: self._model(forward_pass))
-        missing = self._kept.missing(forward_pass, task.wants)
-        parts = self._kept.parts(forward_pass, missing)
+        folder = self._kept.folder(forward_pass)
+        missing = folder.missing(task.wants)
+        parts = folder.parts(missing)
         if not missing or parts.facts(part) is not None:
             return parts.place(part)
         parts.begin()  # from now on other workers use this precision, too
         key = task.of, parts.folder
         if self._feeding is None or self._feeding[0] != key:
             self._feeding = None  # its model may have to go first
-            self._feeding = key, self._kept.feeding(forward_pass, parts.wanted, self._model(forward_pass), chosen)
+            model = self._model(forward_pass)
+            self._feeding = key, ReadyPass(forward_pass, parts.wanted, model, chosen, self._kept)
         feeding = self._feeding[1]
         size = feeding.tokens * task.texts // max(1, len(forward_pass.texts))
         with self._progress.step(str(task), size, "tokens", parts.tokens(part)) as advance:

@@ -56,16 +56,16 @@ def compare(model: Path, file: Path, limit: int, here: Path) -> None:
     lines = write(here / "texts.txt", list(texts)[:limit])
     shared = ["--model", model, "--text", lines, "--packages", here / "theirs.json"]
     theirs = run_python([sys.argv[0], *shared], here / "log")
-    found = json.loads((here / "theirs.json").read_text("utf-8"))
+    result = json.loads((here / "theirs.json").read_text("utf-8"))
     count = min(limit, len(texts))
     study = write(
-        here / "study.yaml", [STUDY.format(model=model, most=MAX_TOKENS, count=count, tokens=found["tokens"])]
+        here / "study.yaml", [STUDY.format(model=model, most=MAX_TOKENS, count=count, tokens=result["tokens"])]
     )
     ours = run_python(["-m", "reporter", "run", study, "--out", here / "out"], here / "log")
-    print(f"{found['tokens']:,} tokens of {count:,} texts\n")
+    print(f"{result['tokens']:,} tokens of {count:,} texts\n")
     rows = []
     for name, (package, metric, statistic, _) in NUMBERS.items():
-        values, seconds = found["numbers"].get(name, (None, 0.0))
+        values, seconds = result["numbers"].get(name, (None, 0.0))
         gap = "not installed" if values is None else f"{_gap(here / 'out', metric, statistic, values):.1e}"
         rows.append((name, package, gap, f"{seconds:.1f}"))
     print_table(("number", "package", "largest difference", "its CPU seconds"), rows)
@@ -175,8 +175,8 @@ def _gap(out: Path, metric: str, statistic: str, values: list[float | None]) -> 
     if metric == "layer_pairs":
         rows = "SELECT layer_a AS layer, value FROM layer_pairs WHERE layer_b = layer_a + 1"
     query = f"{rows} AND metric = $metric AND statistic = $statistic"
-    found = Store(out / "results.duckdb").records(query, {"metric": metric, "statistic": statistic})
-    known = [(row["value"], theirs) for row in found if (theirs := values[row["layer"]]) is not None]
+    result = Store(out / "results.duckdb").records(query, {"metric": metric, "statistic": statistic})
+    known = [(row["value"], theirs) for row in result if (theirs := values[row["layer"]]) is not None]
     return max(abs(ours - theirs) / abs(theirs) for ours, theirs in known)
 
 

@@ -131,10 +131,10 @@ def ratios(bench: Bench) -> None:
         one: (lambda n: bench.study(f"one{n}", views="[words]").seconds, ""),
         "the same again: nothing to compute": (lambda n: bench.study(f"auto{n}").seconds, "≤ 1.5 s"),
     }
-    found = bench.interleaved({name: run for name, (run, _) in contestants.items()})
-    least = {name: min(times) for name, times in found.items()}
+    result = bench.interleaved({name: run for name, (run, _) in contestants.items()})
+    least = {name: min(times) for name, times in result.items()}
     table = [
-        (name, spread(found[name]), f"{tokens / least[name]:,.0f}", f"{least[name] / least[bare]:.2f}", target)
+        (name, spread(result[name]), f"{tokens / least[name]:,.0f}", f"{least[name] / least[bare]:.2f}", target)
         for name, (_, target) in contestants.items()
     ]
     table.append(("the second view", "", "", f"{least[two] / least[one] - 1:+.1%} of the command with one", "≤ +5 %"))
@@ -159,15 +159,15 @@ def profile(bench: Bench) -> None:
 def loop(bench: Bench) -> None:
     """Against a script that goes text by text, with NumPy for one statistic: processes with all that they import."""
     short = replace(bench, texts=bench.short)
-    found = bench.interleaved({
+    result = bench.interleaved({
         "loop": lambda n: run_python(
             [__file__, "--loop", "--model", bench.model, "--text", bench.short], bench.here / "loop.log"
         ).seconds,
         "whole command, that metric": lambda n: short.study(f"l{n}", metrics="[convergence]").seconds,
         "whole command, every metric": lambda n: short.study(f"la{n}").seconds,
     })  # fmt: skip
-    first = min(found["loop"])
-    rows = [(name, spread(times), f"{first / min(times):.1f} × as fast") for name, times in found.items()]
+    first = min(result["loop"])
+    rows = [(name, spread(times), f"{first / min(times):.1f} × as fast") for name, times in result.items()]
     print_table(("", "seconds", "against the loop"), rows)
 
 
@@ -267,8 +267,8 @@ def machine() -> str:
 def lines(given: Path | None, limit: int, least: int, words: tuple[int, int]) -> list[str]:
     """Return texts: those of a file with at least so many words, or generated ones."""
     if given is not None:
-        found = [line.strip() for line in given.read_text("utf-8").splitlines() if len(line.split()) >= least]
-        return found[:limit]
+        result = [line.strip() for line in given.read_text("utf-8").splitlines() if len(line.split()) >= least]
+        return result[:limit]
     rng = np.random.default_rng(limit)
     chosen = rng.zipf(1.3, size=(limit, words[1])) % len(WORDS)
     return [" ".join(WORDS[i] for i in row[: rng.integers(*words)]) for row in chosen]

@@ -45,8 +45,8 @@ def phase(event: str) -> str:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         room = str(frame.f_globals.get("__name__")).removeprefix("reporter.")
-        if found := PHASES.get((room, frame.f_code.co_name)):
-            return found
+        if result := PHASES.get((room, frame.f_code.co_name)):
+            return result
         frame = frame.f_back
     return "commit" if event == "reporter.transaction" else "beginning"
 
@@ -95,12 +95,12 @@ def spread(known: list[str], how_many: int) -> list[int]:
     by_phase: dict[str, list[int]] = {}
     for place, moment in enumerate(known, 1):
         by_phase.setdefault(moment.split()[0], []).append(place)
-    found = []
+    result = []
     for number in range(how_many):
         turn, at = divmod(number, len(by_phase))
         places, share = [*by_phase.values()][at], len(range(at, how_many, len(by_phase)))
-        found.append(places[int(len(places) * (turn + 0.5) / share)])
-    return found
+        result.append(places[int(len(places) * (turn + 0.5) / share)])
+    return result
 
 
 def one(

@@ -133,10 +133,10 @@ def numbers(out: Path) -> dict[str, list[str]]:
 
 def differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> list[str]:
     """Say in which tables two databases differ."""
-    found = []
+    result = []
     for table in sorted(one.keys() | other.keys()):
         a, b = Counter(one.get(table, [])), Counter(other.get(table, []))
         if a != b:
             only = [*(a - b), *(b - a)]
-            found.append(f"{table}: {a.total()} rows and {b.total()}, such as {min(only)[:300]}")
-    return found
+            result.append(f"{table}: {a.total()} rows and {b.total()}, such as {min(only)[:300]}")
+    return result

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reporter.forward.measure import Settings
+from reporter.forward.output import Settings
 from reporter.models.places import Layout
 
 

@@ -11,7 +11,8 @@ from oracles.families import CASES, WORDS, build_family, loaded
 
 from reporter.core.errors import ReporterError
 from reporter.forward.alone import AloneCheck, chosen
-from reporter.forward.measure import Settings, batched, forward, tokenised
+from reporter.forward.output import Settings, forward
+from reporter.forward.reading import batched, tokenised
 from reporter.metrics._items import encode
 from reporter.metrics.analysis import Context
 from reporter.models.places import Layout
@@ -56,13 +57,13 @@ def states_of_run(model, corpus, reverse=False):
     check = AloneCheck(model, corpus, settings)
     check.run()
     batches = list(batched([text for shard in corpus.shards for text in corpus.of(shard)], 512, model))
-    found = {}
+    result = {}
     for batch in batches[:: -1 if reverse else 1]:
         part = forward(model, batch, settings, "c")
         check.compare([part])
         for row, text in enumerate(batch.texts.tolist()):
-            found[text] = [x[row, : int(batch.mask[row].sum())] for x in part.states]
-    return found, check.unpadded, check.largest
+            result[text] = [x[row, : int(batch.mask[row].sum())] for x in part.states]
+    return result, check.unpadded, check.largest
 
 
 def states_alone(folder, ids):
@@ -78,10 +79,10 @@ def test_models_that_change_while_they_run_have_the_states_of_transformers_in_an
     model = loaded(folder)
     corpus = tokenised(model, texts_of(lengths), 128)
     for reverse in (False, True):
-        found, padding_decides, largest = states_of_run(model, corpus, reverse)
+        result, padding_decides, largest = states_of_run(model, corpus, reverse)
         assert exact is None or padding_decides == exact
-        assert largest < 1e-4 and len(found) == len(lengths)
-        for text, states in found.items():
+        assert largest < 1e-4 and len(result) == len(lengths)
+        for text, states in result.items():
             (ids,) = [t.ids for shard in corpus.shards for t in corpus.of(shard) if t.index == text]
             for layer, (x, h) in enumerate(zip(states[:-1], states_alone(folder, ids)[:-1], strict=True)):
                 torch.testing.assert_close(x, h[: len(x)], rtol=1e-4, atol=1e-4, msg=f"text {text}, layer {layer}")

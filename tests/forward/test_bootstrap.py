@@ -158,8 +158,8 @@ def test_each_half_has_its_own_split_of_frequent_and_rare_tokens(observe):
             counts = np.bincount(corpus.ids[here & ~corpus.special], minlength=100)
             frequent = (np.bincount(corpus.ids[here], minlength=100) > np.median(counts[counts > 0]))[tokens.ids]
             for name, kind in (("frequent", frequent), ("rare", ~frequent)):
-                found = seen.get(FrequencySplit).average(f"cosine_{name}", seen.path[1], seen.view).replicates[half]
-                assert found == pytest.approx(x[kept & kind].mean(), rel=1e-5), name
+                result = seen.get(FrequencySplit).average(f"cosine_{name}", seen.path[1], seen.view).replicates[half]
+                assert result == pytest.approx(x[kept & kind].mean(), rel=1e-5), name
 
 
 # Texts that say the same are one observation: a corpus and its copy know no more than the corpus.
@@ -171,22 +171,22 @@ DISTINCT = list(dict.fromkeys(made_up_texts(60, shortest=3)))
 @pytest.mark.parametrize("role", ["encoder", "decoder"])
 def test_a_corpus_and_its_copy_have_the_same_intervals(observe, values, role):
     """Only lens samples tokens by their places; all of them are read here."""
-    found = []
+    result = []
     for texts in (DISTINCT, [*DISTINCT, *reversed(DISTINCT)]):
         model = FakeModel(role=role, layers=2)
         observables, counts = observe(model, FakeTexts(texts), sample=1_000_000, shard_characters=400)
         assert (counts.texts, counts.distinct_texts) == (len(texts), len(DISTINCT))
-        found.append(values(model, observables, counts.distinct_texts, "words", METRICS, entropy={"texts": 1000}))
+        result.append(values(model, observables, counts.distinct_texts, "words", METRICS, entropy={"texts": 1000}))
     checked = 0
-    for key, once in found[0].items():
+    for key, once in result[0].items():
         # Numbers of types see each occurrence; so does which types are frequent.
         if once.ci_low is None or "explained" in key[0] or "self_similarity" in key[0] or "adjusted" in key[0]:
             continue
-        several = [(value.value, value.ci_low, value.ci_high) for value in (once, found[1][key])]
+        several = [(value.value, value.ci_low, value.ci_high) for value in (once, result[1][key])]
         assert several[1] == pytest.approx(several[0], rel=1e-4, abs=1e-6), key
         checked += 1
     assert checked > 30
-    p, again = ([of["convergence.frequency_gap_p", layer].value for layer in range(2)] for of in found)
+    p, again = ([of["convergence.frequency_gap_p", layer].value for layer in range(2)] for of in result)
     assert p == pytest.approx(again, rel=1e-3)
 
 

@@ -12,9 +12,11 @@ from oracles.tokens import all_tokens
 
 from reporter.core.errors import ReporterError
 from reporter.forward.batch import context_keys
-from reporter.forward.measure import Counts, longest, measure, settle_precision, tokenised
+from reporter.forward.measure import Counts, measure
 from reporter.forward.parts import poisson_weights
 from reporter.forward.paths import TextSums
+from reporter.forward.precision import settle_precision
+from reporter.forward.reading import longest, tokenised
 from reporter.forward.type_sample import count_types
 from reporter.models.places import Layout
 from reporter.texts.tokens import Windows
@@ -194,8 +196,8 @@ def test_a_pass_over_windows_is_what_each_window_gives_alone(role, special, batc
     assert counts.texts == len(DOCUMENTS) and counts.cut_texts == 0 and counts.windows == corpus.windows > counts.texts
     words = sum(len(text.split()) for text in DOCUMENTS)
     assert sum(ticks) == counts.tokens == len(expected) == words + 2 * special * len(DOCUMENTS)
-    found, wanted = (sorted(rows, key=lambda row: (*row[:3], row[5][1].tolist())) for rows in (seen.rows, expected))
-    for one, other in zip(found, wanted, strict=True):
+    result, wanted = (sorted(rows, key=lambda row: (*row[:3], row[5][1].tolist())) for rows in (seen.rows, expected))
+    for one, other in zip(result, wanted, strict=True):
         assert one[:3] == other[:3]
         assert (one[3] == 1) == other[3] and (one[3] == 2) == bool(one[4]) == (other[4] and not other[3])
         np.testing.assert_allclose(one[5], other[5], rtol=1e-4, atol=1e-5)

@@ -85,9 +85,9 @@ def test_a_finished_gram_is_exact_at_the_embedding_and_close_elsewhere(make_batc
     x[:, 5] = 0
     kept = feed(Gram(Layout(1, WIDTH)), make_batch([x, x], np.arange(200)))
     kept.save(tmp_path / "gram", finished=True)
-    found = Gram.load(tmp_path / "gram")
+    result = Gram.load(tmp_path / "gram")
     for place, within in ((0, 0), (1, 2**-22)):
-        before, after = (one.covariance(place, (0,))[1] for one in (kept, found))
+        before, after = (one.covariance(place, (0,))[1] for one in (kept, result))
         roots = (before.diagonal() + torch.from_numpy(x.mean(axis=0)) ** 2).sqrt()
         assert ((before - after).abs() <= within * roots * roots[:, None]).all() and torch.equal(after, after.T)
     kept.save(tmp_path / "whole")

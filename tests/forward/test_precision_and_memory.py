@@ -7,8 +7,10 @@ from forward.passes import settings_for
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
 from reporter.core.errors import ReporterError, is_out_of_memory
-from reporter.forward import measure as precision
-from reporter.forward.measure import OutOfMemoryError, autocast, measure, settle_precision, tokenised
+from reporter.forward import precision
+from reporter.forward.measure import OutOfMemoryError, measure
+from reporter.forward.precision import autocast, settle_precision
+from reporter.forward.reading import tokenised
 
 
 class Rough(FakeModel):

@@ -9,7 +9,8 @@ from oracles.families import FAMILIES, build_language_model, language_model_clas
 
 from reporter.app.verify.by_model import _stays_near as again
 from reporter.app.verify.reading import key
-from reporter.forward.measure import measure, tokenised
+from reporter.forward.measure import measure
+from reporter.forward.reading import tokenised
 from reporter.forward.readout import Lens, Losses, Readout
 from reporter.metrics.lens import _stays_near
 from reporter.models.head import load_head
@@ -109,8 +110,8 @@ PROFILES = {
 @pytest.mark.parametrize("profile", PROFILES)
 def test_effective_depth_hangs_on_no_single_layer(profile):
     divergences, layer = PROFILES[profile]
-    found = _stays_near(np.array(divergences, dtype=float)[:, None])
-    assert found == pytest.approx([layer], nan_ok=True)
+    outcome = _stays_near(np.array(divergences, dtype=float)[:, None])
+    assert outcome == pytest.approx([layer], nan_ok=True)
     assert again(divergences, 1.0) == pytest.approx(layer, nan_ok=True), "and on the path of `verify`"
 
 

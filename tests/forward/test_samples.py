@@ -6,7 +6,8 @@ import torch
 from oracles.fake_model import FakeModel, made_up_texts
 
 from reporter.forward.batch import key_of
-from reporter.forward.observable import FIRST, RoundedStates, Setting
+from reporter.forward.observable import Setting
+from reporter.forward.sampled_states import FIRST, RoundedStates
 from reporter.forward.token_categories import VIEWS
 from reporter.forward.token_sample import CONTEXT, COUNT, Pooled, Tokens
 from reporter.models.places import Layout, Place
@@ -34,11 +35,11 @@ def test_the_tokens_with_the_smallest_keys_whatever_the_split(make_batch, feed, 
         for drawn in (size, max(1, size // 2)):
             expected = inside[np.argsort(keys[inside])][:drawn]
             for kept in (whole, merged):
-                found = kept.select(view, drawn)
-                assert found.keys.tolist() == keys[expected].tolist() and len(found) == len(expected)
-                assert found.facts[:, :5].tolist() == facts[expected].tolist()
+                result = kept.select(view, drawn)
+                assert result.keys.tolist() == keys[expected].tolist() and len(result) == len(expected)
+                assert result.facts[:, :5].tolist() == facts[expected].tolist()
                 for layer, place in enumerate(LAYOUT.path):
-                    assert np.array_equal(found.states(place), states[layer, expected])
+                    assert np.array_equal(result.states(place), states[layer, expected])
 
 
 def test_memory_is_bounded_by_the_size_and_selecting_does_not_change_the_sample(make_batch, feed):
@@ -46,10 +47,10 @@ def test_memory_is_bounded_by_the_size_and_selecting_does_not_change_the_sample(
     kept = Tokens(LAYOUT, 50, seed=0)
     for rows in np.array_split(texts, 40):
         feed(kept, make_batch(states[:, rows], rows, strata=rows % 3))
-    assert [len(stratum.states) for stratum in kept._kept] == [50] * 3
-    assert all(tensor.shape[0] <= 50 or tensor.shape[1] <= 50 for tensor in kept.tensors().values())
+    assert [len(of_place) for of_place in kept.sample._places] == [150] * 2
+    assert {len(tensor) for tensor in kept.tensors().values()} == {150}
     small = feed(Tokens(LAYOUT, 10**6, seed=0), make_batch(states[:, :100], texts[:100]))
-    assert sum(len(stratum.states) for stratum in small._kept) <= 200
+    assert len(small.sample._places[0]) <= 200
     before = {key: tensor.clone() for key, tensor in kept.tensors().items()}
     kept.select((0, 1, 2), 30).facts[:, COUNT] += 1
     torch.testing.assert_close(kept.tensors(), before, rtol=0, atol=0)
@@ -141,18 +142,18 @@ def test_rounding_adds_to_a_small_distance_what_the_docs_say(distance, error):
     x = torch.randn(500, 256, generator=torch.Generator().manual_seed(1))
     step = torch.randn(500, 256, generator=torch.Generator().manual_seed(2))
     moved = x + step * (distance * x.norm(dim=1) / step.norm(dim=1))[:, None]
-    found = float(((read(moved) - read(x)).norm(dim=1) / read(x).norm(dim=1)).mean())
-    assert distance < found < distance * (1 + error)
-    assert found <= (distance**2 + 0.00033**2) ** 0.5
+    result = float(((read(moved) - read(x)).norm(dim=1) / read(x).norm(dim=1)).mean())
+    assert distance < result < distance * (1 + error)
+    assert result <= (distance**2 + 0.00033**2) ** 0.5
 
 
 def test_zeros_equal_states_and_what_is_not_finite_stay_what_they_are():
     x = states(60, 8)
     x[40], x[41], x[42, 1], x[43, 2] = 0, x[50], torch.inf, torch.nan
-    found = read(x)
-    assert (found[40] == 0).all() and torch.equal(found[41], found[50])
-    assert found[42, 1] == torch.inf and found[43, 2].isnan()
-    assert (~found.isfinite()).any(dim=1).nonzero()[:, 0].tolist() == [42, 43]
+    result = read(x)
+    assert (result[40] == 0).all() and torch.equal(result[41], result[50])
+    assert result[42, 1] == torch.inf and result[43, 2].isnan()
+    assert (~result.isfinite()).any(dim=1).nonzero()[:, 0].tolist() == [42, 43]
     assert torch.equal(read(torch.zeros(3, 4)), torch.zeros(3, 4)) and read(torch.zeros(0, 4)).shape == (0, 4)
 
 
@@ -163,14 +164,14 @@ def test_a_finished_sample_reads_as_rounded_whatever_is_kept_beside(make_batch, 
     for size in (100, 300):
         kept = feed(Tokens(layout, size, 0), make_batch([x, x], np.arange(300), contexts=np.arange(300) // 2))
         kept.save(tmp_path / str(size), finished=True)
-        found = Tokens.load(tmp_path / str(size))
-        exact, drawn = (sample.select((0,), 100) for sample in (kept, found))
+        result = Tokens.load(tmp_path / str(size))
+        exact, drawn = (sample.select((0,), 100) for sample in (kept, result))
         assert drawn.keys.tolist() == exact.keys.tolist()
         rough, exact = (sample.states(layout.path[1]) for sample in (drawn, exact))
         assert not torch.equal(rough, exact)
         torch.testing.assert_close(rough, exact, rtol=1e-3, atol=1e-2)
         read_back.append(rough)
-        found.save(tmp_path / "again", finished=True)
+        result.save(tmp_path / "again", finished=True)
     assert torch.equal(*read_back)
 
 
@@ -178,10 +179,10 @@ def test_distinct_contexts_among_the_drawn_tokens(make_batch, feed):
     contexts = np.random.default_rng(1).integers(0, 40, 300)
     batch = make_batch([contexts[:, None] * np.ones(4)] * 2, np.arange(300), contexts=contexts)
     drawn = feed(Tokens(LAYOUT, 300, 0), batch).select((0,), 60)
-    found, drawn_contexts = drawn.distinct(), drawn.facts[:, CONTEXT].tolist()
+    result, drawn_contexts = drawn.distinct(), drawn.facts[:, CONTEXT].tolist()
     expected = list(dict.fromkeys(drawn_contexts))  # in the order in which they come first
-    assert found.facts[:, [CONTEXT, COUNT]].tolist() == [[c, drawn_contexts.count(c)] for c in expected]
-    assert found.states(LAYOUT.path[0])[:, 0].tolist() == expected and 20 < len(found) < 45
+    assert result.facts[:, [CONTEXT, COUNT]].tolist() == [[c, drawn_contexts.count(c)] for c in expected]
+    assert result.states(LAYOUT.path[0])[:, 0].tolist() == expected and 20 < len(result) < 45
     assert (drawn.facts[:, COUNT] == 1).all()
 
 
@@ -192,10 +193,10 @@ def test_a_finished_sample_holds_what_views_draw_and_no_more(kind, make_batch, f
     batch = make_batch([rng.standard_normal((900, 6))], np.arange(900), strata=strata)
     kept = feed(kind(Layout(0, 6), 100, 0), batch)
     kept.save(tmp_path / "it", finished=True)
-    found = kind.load(tmp_path / "it")
-    sizes, before = ([len(of.tensors()[f"keys/{stratum}"]) for stratum in range(3)] for of in (found, kept))
+    result = kind.load(tmp_path / "it")
+    sizes, before = (np.bincount(of.sample.groups).tolist() for of in (result, kept))
     assert sizes[0] == 100 and 5 < sizes[1] < 40 and 30 < sizes[2] < 70 and before == [100] * 3
     for view, drawn in VIEWS.items():
         for size in (100, 60):
-            a, b = (one.select(drawn, size) for one in (kept, found))
+            a, b = (one.select(drawn, size) for one in (kept, result))
             assert a.keys.tolist() == b.keys.tolist() and np.array_equal(a.facts, b.facts), view

@@ -31,8 +31,8 @@ def test_the_first_axis_is_that_of_all_also_about_a_centre_without_a_copy(make):
     n, d = x.shape
     weights = torch.from_numpy(RNG(1).integers(0, 2, n).astype(np.float64))
     centre = weights @ x / weights.sum()
-    about = first_axis(x, weights, fixed_random_vector(d), centre)
-    for (value, axis), rows in ((first_axis(x), x), (about, (x - centre) * weights[:, None])):
+    about = first_axis(x, centre, weights, fixed_random_vector(d))
+    for (value, axis), rows in ((first_axis(x, 0 * centre), x), (about, (x - centre) * weights[:, None])):
         tiny = 1e-14 * float(x.square().sum())
         expected = float(torch.linalg.eigvalsh(rows.T @ rows)[-1])
         assert float(value) == pytest.approx(expected, rel=1e-12, abs=tiny)
@@ -47,7 +47,7 @@ def test_weights_and_a_vector_that_is_near_no_more():
     x[7] = 1e3 * torch.eye(50)[20]
     every, axis = torch.ones(200, dtype=torch.float64), None
     for weights, place, size in ((every - torch.eye(200)[7], 0, float(x[:, 0].square().sum())), (every, 20, 1e6)):
-        value, axis = first_axis(x, weights, axis)
+        value, axis = first_axis(x, torch.zeros(50, dtype=torch.float64), weights, axis)
         assert float(axis[place].abs()) == pytest.approx(1) and float(value) == pytest.approx(size)
 
 
@@ -64,9 +64,9 @@ def test_axes_and_coordinates_are_those_of_a_singular_value_decomposition(rows):
     assert (axes.directions[np.arange(3), np.abs(axes.directions).argmax(axis=1)] > 0).all()
     assert axes.coordinates(tables[1]) == pytest.approx(centred[4:] @ axes.directions.T, abs=1e-5)
     assert told == ([("components", 4, rows), ("components", rows, rows)] if rows > 12 else [])
-    found, expected = components.coordinates(x, 3), (left * singular)[:, :3]
-    assert found == pytest.approx(expected * np.sign(np.sum(found * expected, axis=0)))
-    assert (found[np.abs(found).argmax(axis=0), np.arange(3)] > 0).all()
+    result, expected = components.coordinates(x, 3), (left * singular)[:, :3]
+    assert result == pytest.approx(expected * np.sign(np.sum(result * expected, axis=0)))
+    assert (result[np.abs(result).argmax(axis=0), np.arange(3)] > 0).all()
     assert components.coordinates(x[:2], 3)[:, 1:] == pytest.approx(0)
     assert components.principal_axes([torch.ones(5, 3)]) is None
 
@@ -76,14 +76,14 @@ def test_the_distance_of_leading_subspaces_and_what_a_token_does_to_it(d, k):
     scales = 0.03 * np.geomspace(4, 0.2, d)
     a, b = (np.cov((RNG(seed).standard_normal((200, d)) * scales).T) for seed in (0, 1))
     mine, theirs = leading(a, k), leading(b, k)
-    found = apart(mine, theirs)
+    result = apart(mine, theirs)
     angles = subspace_angles(np.linalg.eigh(a)[1][:, -k:], np.linalg.eigh(b)[1][:, -k:])
-    assert found.distance == pytest.approx(np.linalg.norm(angles))
+    assert result.distance == pytest.approx(np.linalg.norm(angles))
     assert apart(mine, mine).distance == pytest.approx(0, abs=1e-7)
-    for axes, pull, move in ((mine, found.first, (1, 0)), (theirs, found.second, (0, 1))):
+    for axes, pull, move in ((mine, result.first, (1, 0)), (theirs, result.second, (0, 1))):
         x = 0.1 * RNG(2).standard_normal(d)
         moved = [leading(c + 1e-6 * by * (np.outer(x, x) - c), k) for c, by in zip((a, b), move, strict=True)]
-        expected = (apart(*moved).distance - found.distance) / 1e-6
+        expected = (apart(*moved).distance - result.distance) / 1e-6
         assert (x @ axes.axes) @ (x @ pull) == pytest.approx(expected, rel=1e-3 if d == 10 else 0.1)
     assert leading(np.diag([1.0, 0, 0]), 2) is None
 
@@ -104,22 +104,22 @@ def test_one_eigenvalue_is_one_dimension_and_ranks_keep_their_order():
         assert [rank(one) for rank in ranks_of] == pytest.approx([1] * 3)
     rng = RNG(0)
     for _ in range(50):
-        found = np.sort(rng.exponential(size=20) ** rng.integers(1, 5))[::-1]
-        ranks = [rank(found) for rank in ranks_of]
+        result = np.sort(rng.exponential(size=20) ** rng.integers(1, 5))[::-1]
+        ranks = [rank(result) for rank in ranks_of]
         assert sorted(ranks)[::-1] == ranks and 20 >= ranks[0] > ranks[2] > 1
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0, 2.5])
 @pytest.mark.parametrize("d", [6, 50, 768])
 def test_a_power_law_gives_its_exponent(alpha, d):
-    found = 7 * np.arange(1, d + 1) ** -alpha
-    assert decay(found) == pytest.approx(alpha, abs=1e-12)
+    result = 7 * np.arange(1, d + 1) ** -alpha
+    assert decay(result) == pytest.approx(alpha, abs=1e-12)
     # The lower half is not read, nor what is not there, nor what rounding leaves.
-    found[d // 2 :] = 1e-9 * found[-1]
-    half = spectra.upper_half(found, d)
-    assert decay(found) == pytest.approx(alpha, abs=1e-12)
-    assert spectra.decay_of(found[:3], half) == pytest.approx(alpha, abs=1e-12)
-    assert spectra.decay_of(found[:2], half) is None
+    result[d // 2 :] = 1e-9 * result[-1]
+    half = spectra.upper_half(result, d)
+    assert decay(result) == pytest.approx(alpha, abs=1e-12)
+    assert spectra.decay_of(result[:3], half) == pytest.approx(alpha, abs=1e-12)
+    assert spectra.decay_of(result[:2], half) is None
     rounded = np.concatenate([np.arange(1, 7) ** -2.0, [3e-11, 1e-12, 1e-12, 1e-12]])
     assert spectra.decay_of(rounded, spectra.upper_half(rounded, 16)) == pytest.approx(2)
 

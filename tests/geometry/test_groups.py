@@ -23,11 +23,11 @@ def test_distances_within_and_between_groups_and_silhouettes_are_those_of_scikit
     x = rng.standard_normal((600, 5)) + group[:, None]
     distances, same, silhouettes = cdist(x, x), group[:, None] == group, silhouette_samples(x, group)
     others = same & ~np.eye(600, dtype=bool)
-    for found, rows in zip(clouds.spreads(x, group), (group >= 0, *(group == one for one in range(3))), strict=True):
-        assert (found.n, found.silhouette) == (rows.sum(), pytest.approx(silhouettes[rows].mean()))
-        assert found.within == pytest.approx(distances[rows][others[rows]].mean())
-        assert found.between == pytest.approx(distances[rows][~same[rows]].mean())
-        assert found.ratio == pytest.approx(found.within / found.between)
+    for result, rows in zip(clouds.spreads(x, group), (group >= 0, *(group == one for one in range(3))), strict=True):
+        assert (result.n, result.silhouette) == (rows.sum(), pytest.approx(silhouettes[rows].mean()))
+        assert result.within == pytest.approx(distances[rows][others[rows]].mean())
+        assert result.between == pytest.approx(distances[rows][~same[rows]].mean())
+        assert result.ratio == pytest.approx(result.within / result.between)
     (alone, _), equal = clouds.spreads(x, 0 * group), clouds.spreads(1 + 1e-7 * rng.random((6, 2)), np.arange(6) % 2)
     assert (alone.silhouette, alone.between, alone.ratio) == (None, None, None) and alone.within > 0
     assert {(one.silhouette, one.within, one.between, one.ratio) for one in equal} == {(None, 0, 0, None)}
@@ -56,9 +56,9 @@ def test_histograms_of_clouds_are_those_of_numpy():
     for measure, (first, both, second) in (of_pairs | {"cosine": cosine}).items():
         values = zip(("a", "a–b", "b"), (first[inside], both, second[between]), strict=True)
         expected |= {(measure, name): of[np.isfinite(of)] for name, of in values}
-    found = {(one.measure, one.part): one for one in clouds.counted(parts)}
-    assert found.keys() == expected.keys()
-    for (measure, part), one in found.items():
+    result = {(one.measure, one.part): one for one in clouds.counted(parts)}
+    assert result.keys() == expected.keys()
+    for (measure, part), one in result.items():
         every = np.concatenate([values.ravel() for key, values in expected.items() if key[0] == measure])
         assert (one.edges[0], one.edges[-1]) == pytest.approx((every.min(), every.max()), abs=1e-9)
         counts = np.histogram(expected[measure, part], one.edges)[0]
@@ -72,12 +72,12 @@ def test_a_histogram_of_tiles_has_the_moments_and_counts_of_all_values():
     histogram, every = clouds.Histogram(float(values.min()), float(values.max())), values.double().numpy().ravel()
     for part in (values[:3], values[3:], values[:0]):
         histogram.take(part, Workspace(torch.device("cpu")))
-    found = histogram.summary()
-    assert (found.n, found.mean, found.sd) == pytest.approx((len(every), every.mean(), every.std()), rel=1e-6)
-    edges = np.array([*(one.low for one in found.bins), found.bins[-1].high])
-    assert np.log2(np.diff(edges)) == pytest.approx(np.full(len(found.bins), np.log2(edges[1] - edges[0])))
-    assert clouds.MOST_BINS / 2 <= len(found.bins) <= clouds.MOST_BINS and edges[0] % (edges[1] - edges[0]) == 0
-    assert [one.count for one in found.bins] == np.histogram(every, edges)[0].tolist()
+    result = histogram.summary()
+    assert (result.n, result.mean, result.sd) == pytest.approx((len(every), every.mean(), every.std()), rel=1e-6)
+    edges, bins = result.edges, len(result.counts)
+    assert np.log2(np.diff(edges)) == pytest.approx(np.full(bins, np.log2(edges[1] - edges[0])))
+    assert clouds.MOST_BINS / 2 <= bins <= clouds.MOST_BINS and edges[0] % (edges[1] - edges[0]) == 0
+    assert result.counts.tolist() == np.histogram(every, edges)[0].tolist()
 
 
 def test_a_shared_direction_needs_both_tests():
@@ -106,15 +106,15 @@ def test_the_best_pairs_of_all_tiles(measure, largest, absolute, within, monkeyp
     top = Top(measure, largest, k, *limits, absolute)
     for tile in tiles(rows, None if within else columns, progress=lambda *of: done.append(of)):
         top.take(tile)
-    found, scores = top.best(rows, columns), SCORES[measure](x.astype("f8"), y.astype("f8"))
+    result, scores = top.best(rows, columns), SCORES[measure](x.astype("f8"), y.astype("f8"))
     total = 70 * 69 // 2 if within else 70 * 33
     assert done[-1] == ("pairs", total, total)
     counts = np.zeros(scores.shape, dtype=bool)
     counts[: limits[0], : limits[1]] = True
     i, j = np.nonzero(np.triu(counts, 1) if within else counts)
     order = np.argsort(-np.abs(scores[i, j]) if absolute else -scores[i, j] if largest else scores[i, j])[:k]
-    assert list(zip(found.rows, found.columns, strict=True)) == list(zip(i[order], j[order], strict=True))
-    assert found.values == pytest.approx(scores[i[order], j[order]], rel=1e-9) and found.certain
+    assert list(zip(result.rows, result.columns, strict=True)) == list(zip(i[order], j[order], strict=True))
+    assert result.values == pytest.approx(scores[i[order], j[order]], rel=1e-9) and result.certain
 
 
 def test_pairs_that_float32_may_have_left_out_are_not_certain():
@@ -133,12 +133,12 @@ def test_entropies_of_texts_of_all_lengths_and_views():
     states[rows[4]] = states[rows[4][0]]  # equal states have none
     views = [np.stack([np.ones(n, bool), rng.random(n) < 0.6, np.zeros(n, bool)]) for n in lengths]
     views[7][0, 3] = False  # no row is in every view
-    found = entropies_of(torch.from_numpy(states), rows, views).numpy()
+    result = entropies_of(torch.from_numpy(states), rows, views).numpy()
     for text, (at, kept) in enumerate(zip(rows, views, strict=True)):
         for view, mask in enumerate(kept):
             none = mask.sum() < 3 or text == 4
             expected = np.full(3, np.nan) if none else _entropies(states[at[mask]])
-            np.testing.assert_allclose(found[text, view], expected, rtol=1e-9, err_msg=f"{text}, {view}")
+            np.testing.assert_allclose(result[text, view], expected, rtol=1e-9, err_msg=f"{text}, {view}")
 
 
 def weighted(x, weights):
@@ -152,21 +152,21 @@ def test_the_likeness_of_types_and_what_each_occurrence_adds():
     states = RNG(0).standard_normal((sum(sizes), d)) * np.geomspace(3, 0.3, d) + 1
     states[10] = 0  # one of the third type, which has no cosine
     x = similarity.gathered(torch.from_numpy(states), similarity.padded(sizes, max(sizes)))
-    found, (shares, added) = similarity.likeness(x, torch.tensor(sizes)), similarity.explained_by_first(x)
+    result, (shares, added) = similarity.likeness(x, torch.tensor(sizes)), similarity.explained_by_first(x)
     for index, rows in enumerate(np.split(np.arange(len(states)), np.cumsum(sizes)[:-1])):
         own, m, of_mean = states[rows], len(rows), (len(rows) / (len(rows) - 1)) ** 0.5
-        assert float(found.explained[index]) == pytest.approx(_explained(own), rel=1e-9)
-        assert float(found.similarity[index]) == pytest.approx(mean_cosine(own), rel=1e-9)
+        assert float(result.explained[index]) == pytest.approx(_explained(own), rel=1e-9)
+        assert float(result.similarity[index]) == pytest.approx(mean_cosine(own), rel=1e-9)
         steps = 1e-6 * np.eye(m)
         derivatives = np.array([(weighted(own, 1 + step) - weighted(own, 1 - step)) / 2e-6 for step in steps])
-        assert found.added[1, index, :m].numpy() == pytest.approx(derivatives * of_mean, abs=1e-6)
+        assert result.added[1, index, :m].numpy() == pytest.approx(derivatives * of_mean, abs=1e-6)
         assert float(shares[index]) == pytest.approx(_explained(own))
         n = int((np.linalg.norm(own, axis=1) > 0).sum())
         assert added[index, :m].numpy() == pytest.approx(derivatives * (n / (n - 1)) ** 0.5, abs=1e-6)
         if n > 2:
             without = np.array([mean_cosine(np.delete(own, i, axis=0)) for i in range(m)])
             expected = (mean_cosine(own) - without) * (n - 1) / n * of_mean
-            assert found.added[0, index, :m].numpy() == pytest.approx(expected, abs=1e-9)
+            assert result.added[0, index, :m].numpy() == pytest.approx(expected, abs=1e-9)
 
 
 def test_half_samples_read_what_their_states_alone_do():
@@ -179,17 +179,19 @@ def test_half_samples_read_what_their_states_alone_do():
     for half, own in enumerate(x[inside] for inside in held):
         expected = {"twonn": dimension.twonn(own, 0.3)}
         expected |= {f"gride_{n}": dimension.gride(own, n) for n in (1, 2, 4, 8) if 2 * n < len(own)}
-        found = {name: batch.halves[name][half] for name in expected}
-        assert found == pytest.approx(dict.fromkeys(expected, np.nan) if half == 3 else expected, rel=1e-5, nan_ok=True)
+        result = {name: batch.halves[name][half] for name in expected}
+        assert result == pytest.approx(
+            dict.fromkeys(expected, np.nan) if half == 3 else expected, rel=1e-5, nan_ok=True
+        )
 
 
 def test_dimensions_around_states_with_and_without_a_group():
     x, groups = RNG(0).standard_normal((90, 5)), np.arange(90) % 3
-    found = local_dimensions(torch.from_numpy(x), 90, 16, groups)
+    result = local_dimensions(torch.from_numpy(x), 90, 16, groups)
     for row in range(90):
         near = np.argsort(np.linalg.norm(x - x[row], axis=1))[1:17]
-        assert found[0, row] == pytest.approx(dimension.twonn(x[near]))
+        assert result[0, row] == pytest.approx(dimension.twonn(x[near]))
     for group in range(3):
         rest = local_dimensions(torch.from_numpy(x[groups != group]), 60, 16)
-        assert np.isnan(found[1 + group, groups == group]).all()
-        assert found[1 + group, groups != group] == pytest.approx(rest)
+        assert np.isnan(result[1 + group, groups == group]).all()
+        assert result[1 + group, groups != group] == pytest.approx(rest)

@@ -23,12 +23,12 @@ def test_the_error_is_that_of_texts_drawn_again(observe, values, texts):
     model = FakeModel(role="decoder", layers=1, width=8, sinks=False)
     observables, _ = observe(model, texts, names=READ, sites=())
     tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True).view("words")
-    found = values(model, observables, len(texts), "words", METRICS)
+    result = values(model, observables, len(texts), "words", METRICS)
     drawn = [influence.drawn_again(tokens.states[layer], tokens.ids, tokens.texts, 150) for layer in range(2)]
     for layer in range(2):
         whole = influence.numbers(tokens.states[layer], tokens.ids, np.ones(len(tokens.ids), dtype=int))
         for name, of in drawn[layer].items():
-            value = found[name, layer]
+            value = result[name, layer]
             assert value.value == pytest.approx(whole[name], rel=1e-3), (name, layer)
             # Half of 95 % is 1.97 deviations for this many texts, a little more where few of them decide. What the
             # eigenvalues decide allows for texts that the sample lacks.
@@ -37,12 +37,12 @@ def test_the_error_is_that_of_texts_drawn_again(observe, values, texts):
             assert 0.85 * of.std() <= half <= 1.15 * wider * of.std(), (name, layer)
             assert value.ci_low < value.value < value.ci_high
     # Layers are told apart by the error of their difference, of the same draws of texts.
-    paired = {name for name in whole if found[name, 0].spread is not None}
+    paired = {name for name in whole if result[name, 0].spread is not None}
     assert {"anisotropy.mean_cosine", "spectrum.effective_rank", "variance.within_share"} < paired
     # Which three dimensions are the largest changes from draw to draw: an influence does not know it.
     assert "outliers.top3_cosine_share" not in paired
     for name in paired:
-        first, second = (parts_of(found[name, layer].spread, len(texts), 0) for layer in range(2))
+        first, second = (parts_of(result[name, layer].spread, len(texts), 0) for layer in range(2))
         apart = np.std(drawn[1][name] - drawn[0][name])
         assert np.linalg.norm(second - first) == pytest.approx(apart, rel=0.2), name
         for layer, parts in enumerate((first, second)):
@@ -82,11 +82,11 @@ def test_a_sample_of_tokens_finds_the_error_of_all_of_them():
     assert whole.sd == pytest.approx(exact, rel=2e-3) and whole.df > 300
     for share in (0.5, 0.15):
         drawn = [rng.permutation(n)[: int(share * n)] for _ in range(200)]
-        found = [error_over_texts(influences[of], texts[of], n, 800) for of in drawn]
-        assert np.mean([one.sd**2 for one in found]) == pytest.approx(exact**2, rel=0.06)
+        result = [error_over_texts(influences[of], texts[of], n, 800) for of in drawn]
+        assert np.mean([one.sd**2 for one in result]) == pytest.approx(exact**2, rel=0.06)
         # Fewer pairs in one text: less is known of the error, and the degrees of freedom say so.
-        noise = np.std([one.sd**2 for one in found]) / exact**2
-        assert 2 / np.median([one.df for one in found]) > 0.5 * noise**2
+        noise = np.std([one.sd**2 for one in result]) / exact**2
+        assert 2 / np.median([one.df for one in result]) > 0.5 * noise**2
     # A number of the sample alone has the error of its drawing, too.
     of = drawn[0]
     assert error_over_texts(influences[of], texts[of], len(of), 800).sd > exact * 1.2
@@ -94,13 +94,13 @@ def test_a_sample_of_tokens_finds_the_error_of_all_of_them():
 
 def test_duplicates_add_nothing(observe, values, texts):
     model = FakeModel(layers=1, width=8, sinks=False)
-    found = []
+    result = []
     for corpus in (texts, FakeTexts([*texts, *texts, *texts])):
         observables, counts = observe(model, corpus, names=READ, sites=())
-        found.append(values(model, observables, counts.distinct_texts, "words", METRICS))
+        result.append(values(model, observables, counts.distinct_texts, "words", METRICS))
     # The mean cosines of samples and the types that are kept hang on the number of tokens.
     for key in ((name, layer) for name in ("anisotropy.mean_cosine", "spectrum.effective_rank") for layer in (0, 1)):
-        once, thrice = ((of[key].ci_low, of[key].ci_high) for of in found)
+        once, thrice = ((of[key].ci_low, of[key].ci_high) for of in result)
         # Not all tokens of the three copies are sampled.
         assert thrice == pytest.approx(once, abs=0.25 * (once[1] - once[0])), key
 
@@ -108,14 +108,14 @@ def test_duplicates_add_nothing(observe, values, texts):
 def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch):
     """Most of 400 types occur less than five times, and some now and then do."""
     monkeypatch.setattr("oracles.fake_model.WORDS", 400)
-    model, found = FakeModel(layers=1, width=8, sinks=False, special=False), []
+    model, result = FakeModel(layers=1, width=8, sinks=False, special=False), []
     for seed in range(40):
         texts = FakeTexts(dict.fromkeys(made_up_texts(80, seed=seed, shortest=4, longest=12, words=400)))
         observables, _ = observe(model, texts, names=READ[:4], sites=(), seed=seed)
-        found.append(values(model, observables, len(texts), metrics=["anisotropy", "variance"], seed=seed))
+        result.append(values(model, observables, len(texts), metrics=["anisotropy", "variance"], seed=seed))
     of_types = ("total", "between_share", "norm_of_mean", "mean_square_norm")
     for name in ("anisotropy.top_variance_share", *(f"variance.{of}" for of in of_types)):
-        value, low, high = np.transpose([(of[name, 1].value, of[name, 1].ci_low, of[name, 1].ci_high) for of in found])
+        value, low, high = np.transpose([(of[name, 1].value, of[name, 1].ci_low, of[name, 1].ci_high) for of in result])
         covered = ((low <= value.mean()) & (value.mean() <= high)).mean()
         assert covered >= 0.87, name
         assert 0.85 < np.mean(high - low) / 2 / (1.99 * value.std()) < 1.35, name
@@ -187,12 +187,12 @@ def test_percentile_intervals_need_texts_and_half_of_the_replicates():
 
 def test_intervals_that_hold_at_once_reach_as_far_as_the_largest_of_all_deviations():
     draws = np.random.default_rng(0).standard_normal((40_000, 3)) * [1, 2, 0.1] + [5, 6, 7]
-    found = np.array(intervals.simultaneous_intervals(np.array([5.0, 6, 7]), draws, 10**6))
+    result = np.array(intervals.simultaneous_intervals(np.array([5.0, 6, 7]), draws, 10**6))
     half = quantile((1 + 0.95 ** (1 / 3)) / 2) * np.array([1, 2, 0.1])  # of three independent numbers
-    assert found == pytest.approx(np.array([[5, 5], [6, 6], [7, 7]]) + half[:, None] * [-1, 1], rel=0.01)
+    assert result == pytest.approx(np.array([[5, 5], [6, 6], [7, 7]]) + half[:, None] * [-1, 1], rel=0.01)
     few = np.array(intervals.simultaneous_intervals(np.array([5.0, 6, 7]), draws, 10))
     wider = quantile(0.975, 9) * (10 / 9) ** 0.5 / quantile(0.975)
-    assert np.diff(few) == pytest.approx(wider * np.diff(found), rel=1e-4)
+    assert np.diff(few) == pytest.approx(wider * np.diff(result), rel=1e-4)
     draws[: len(draws) // 2 + 1, 1] = np.nan
     assert intervals.simultaneous_intervals(np.ones(3), draws, 10) == [(None, None)] * 3
 

@@ -110,9 +110,9 @@ def test_a_product_in_float32_is_off_by_no_more_than_its_roundings(d):
     assert roundings(10**6) < 10**6
 
 
-@pytest.mark.parametrize("count", [17, 18, 19, 64, 65, 66, 67, 1026])
+@pytest.mark.parametrize("count", [17, 66, 1026])
 @pytest.mark.parametrize("columns", [1, 3, 8])
-def test_the_smallest_of_a_row_by_groups(count, columns):
+def test_the_smallest_of_a_row(count, columns):
     x = torch.from_numpy(np.random.default_rng(count).integers(0, 50, (30, count))).float()
     values, at = smallest(x, columns)
     assert torch.equal(values, x.sort(dim=1).values[:, :columns]) and torch.equal(x.gather(1, at), values)

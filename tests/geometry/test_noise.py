@@ -22,14 +22,14 @@ def assert_same_mean(fast, direct):
 @pytest.mark.parametrize(("n", "d"), [(200, 10), (12, 10), (11, 10), (10, 10), (4, 10), (3, 2), (2, 5), (30, 1)])
 def test_the_whole_spectrum(n, d):
     rng = np.random.default_rng(9)
-    found = [noise.eigenvalues(n, d, seed) for seed in range(100)]
-    assert all(len(spectrum) == min(d, n - 1) and (np.diff(spectrum) <= 0).all() for spectrum in found)
-    assert noise.top_variance_share(n, d, 7) == pytest.approx(found[7][0] / found[7].sum())
+    result = [noise.eigenvalues(n, d, seed) for seed in range(100)]
+    assert all(len(spectrum) == min(d, n - 1) and (np.diff(spectrum) <= 0).all() for spectrum in result)
+    assert noise.top_variance_share(n, d, 7) == pytest.approx(result[7][0] / result[7].sum())
     with pytest.raises(ValueError, match="read-only"):
-        found[0][0] = 1.0
+        result[0][0] = 1.0
     direct = [np.linalg.eigvalsh(np.atleast_2d(np.cov(rng.standard_normal((n, d)).T)))[::-1] for _ in range(100)]
     for rank in range(min(d, n - 1)):
-        shares = [[x[rank] / x.sum() for x in spectra] for spectra in (found, direct)]
+        shares = [[x[rank] / x.sum() for x in spectra] for spectra in (result, direct)]
         if min(d, n - 1) == 1:
             assert shares[0] == pytest.approx([1.0] * 100)
         else:
@@ -86,10 +86,10 @@ FLOORS = {  # what is drawn from a distribution, and the same of one draw of sta
 def test_what_is_drawn_from_a_distribution_has_the_mean_of_states(name):
     fast, direct = FLOORS[name]
     drawn = np.array([direct(x) for x in np.random.default_rng(9).standard_normal((300, 60, 12))])
-    found = np.array([fast(seed) for seed in range(300)])
-    assert (abs(found.mean(0) - drawn.mean(0)) < 4 * np.hypot(found.std(0), drawn.std(0)) / 300**0.5).all()
+    result = np.array([fast(seed) for seed in range(300)])
+    assert (abs(result.mean(0) - drawn.mean(0)) < 4 * np.hypot(result.std(0), drawn.std(0)) / 300**0.5).all()
     if name not in ("path", "subspaces"):  # these are means over many draws
-        assert found.std() == pytest.approx(drawn.std(), rel=0.2)
+        assert result.std() == pytest.approx(drawn.std(), rel=0.2)
 
 
 def test_probabilities_and_expectations_are_those_of_many_draws():
@@ -106,9 +106,9 @@ def test_probabilities_and_expectations_are_those_of_many_draws():
 def test_dimension():
     rng = np.random.default_rng(9)
     direct = [rng.standard_normal((150, 12)) for _ in range(20)]
-    found = [intrinsic_dimension._floors_at(150, 12, seed, 0.3) for seed in range(20)]
+    result = [intrinsic_dimension._floors_at(150, 12, seed, 0.3) for seed in range(20)]
     numbers = {"twonn": lambda x: twonn(x, 0.3)}
     numbers |= {f"gride_{scale}": lambda x, scale=scale: gride(x, scale) for scale in (1, 8, 64)}
     for name, number in numbers.items():
-        assert_same_mean([of[name] for of in found], [number(x) for x in direct])
+        assert_same_mean([of[name] for of in result], [number(x) for x in direct])
     assert "gride_64" not in intrinsic_dimension._floors_at(128, 12, 0, 0.1)

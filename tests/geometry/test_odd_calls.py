@@ -53,10 +53,9 @@ def odd_arrays():
     arrays |= {str(bad): but(X, (3, 2), bad) for bad in (np.nan, np.inf, -np.inf, 1e9, 1e12, 1e17, 1e200, 1.7e308)}
     arrays |= {f"times {by:g}": X * by for by in (1e300, 1e160, 1e20, 1e-20, 1e-160, 1e-300, 1e-310, 5e-324)}
     arrays |= {f"float32 times {by:g}": X.astype("f4") * np.float32(by) for by in (1e37, 1e-37, 1e-40)}
-    arrays |= {f"plus {by:g}": X + by for by in (1e6, 1e9, 1e12, 1e17)} | {
-        "largest": np.sign(X) * 1.7976931348623157e308
-    }
-    arrays |= {"sizes of rows": X * np.geomspace(1e-300, 1e300, 40)[:, None], "close": but(X, 3, X[4] + 1e-200)}
+    arrays |= {f"plus {by:g}": X + by for by in (1e6, 1e9, 1e12, 1e17)}
+    arrays |= {"largest": np.sign(X) * 1.7976931348623157e308, "close": but(X, 3, X[4] + 1e-200)}
+    arrays |= {"sizes of rows": X * np.geomspace(1e-300, 1e300, 40)[:, None]}
     arrays |= {"sizes of columns": X * np.geomspace(1e-300, 1e300, 6), "far": np.concatenate([X[:20], X[20:] + 1e200])}
     arrays |= {kind: (X * 9).astype(kind) for kind in ("f2", "i1", "i8", ">f8", "g", "?", "c16", "O", "U", "S9")}
     arrays |= {"int64": np.iinfo("i8").min + (X * 9).astype("i8") ** 2, "uint64": np.full((40, 6), 2**64 - 1, "u8")}
@@ -66,17 +65,10 @@ def odd_arrays():
         "reversed": X[::-1, ::-1],
         "broadcast": np.broadcast_to(X[0], (40, 6)),
     }
-    arrays |= {
-        "partly masked": np.ma.array(X, mask=HIDDEN),
-        "masked": np.ma.masked_all((40, 6)),
-        "no mask": np.ma.array(X),
-    }
-    arrays |= {
-        "masked rows": [np.ma.array(x, mask=x > 1) for x in X],
-        "frame": pd.DataFrame(X),
-        "column": pd.Series(X[0]),
-    }
-    arrays |= {"NA": pd.DataFrame(X).convert_dtypes().mask(HIDDEN), "texts": pd.DataFrame(X.astype(str))}
+    arrays |= {"partly masked": np.ma.array(X, mask=HIDDEN), "masked": np.ma.masked_all((40, 6))}
+    arrays |= {"no mask": np.ma.array(X), "masked rows": [np.ma.array(x, mask=x > 1) for x in X]}
+    arrays |= {"frame": pd.DataFrame(X), "column": pd.Series(X[0]), "texts": pd.DataFrame(X.astype(str))}
+    arrays |= {"NA": pd.DataFrame(X).convert_dtypes().mask(HIDDEN)}
     arrays |= {"csr": scipy.sparse.csr_array(X), "sparse": T.to_sparse(), "meta": T.to("meta"), "fake": fake}
     arrays |= {
         "jagged": torch.nested.nested_tensor([T, T[:3]], layout=torch.jagged),
@@ -93,14 +85,8 @@ def odd_arrays():
         "broken": Broken(),
         "none": None,
     }
-    arrays |= {
-        "ragged": [[1.0, 2.0], [3.0]],
-        "nested": nested,
-        "text": "abc",
-        "type": dict,
-        "set": {1, 2},
-        "generator": iter(X),
-    }
+    arrays |= {"ragged": [[1.0, 2.0], [3.0]], "nested": nested, "text": "abc", "type": dict, "set": {1, 2}}
+    arrays |= {"generator": iter(X), "complex tensor": torch.complex(T, T)}
     return arrays
 
 
@@ -170,6 +156,14 @@ def test_neighbours_are_exact_beside_a_row_far_from_all_others(far):
 
 
 REASONS = {
+    "1 rows": "at least .* rows, got 1",
+    "no row": "got 0",
+    "1d": "must be a matrix .* the shape .6,.",
+    "no column": "must be a matrix",
+    "nan": "1 rows of x are not finite, first row 3",
+    "U": "must hold real numbers",
+    "c16": "must hold real numbers",
+    "complex tensor": "must hold real numbers",
     "partly masked": "masked values",
     "masked rows": "masked values",
     "csr": "sparse",
@@ -178,19 +172,26 @@ REASONS = {
     "meta": "meta",
     "fake": "FakeTensor",
     "quantized": "quantized",
-    "plus 1e+09": "almost equal",
-    "plus 1e+17": "equal in float64",
     "long": "not finite",
     "generator": "got generator|got .*iterator",
     "broken": "ZeroDivisionError",
-    "constant": "states of x are equal",
 }
 
 
-@pytest.mark.parametrize("array", REASONS)
-def test_the_reason_is_true(array):
+@pytest.mark.parametrize("name", geometry.__all__)
+def test_the_reason_is_true(name):
+    for array, reason in REASONS.items():
+        with pytest.raises(ValueError, match=reason):
+            getattr(geometry, name)(*[ARRAYS[array]] * (2 if name in PAIRS else 1))
+
+
+def test_states_that_are_equal_or_almost_equal_have_no_number():
+    cases = [(name, "constant", "equal|distinct") for name in {*SCALE_FREE, "eigenvalues"} - {"mean_cosine", *PAIRS}]
     for name in ("cka", "matrix_entropy", "participation_ratio"):
-        with pytest.raises(ValueError, match=REASONS[array]):
+        cases += [(name, "constant", "states of x are equal"), (name, "plus 1e+09", "almost equal")]
+        cases += [(name, "plus 1e+17", "equal in float64")]
+    for name, array, reason in cases:
+        with pytest.raises(ValueError, match=reason):
             getattr(geometry, name)(*[ARRAYS[array]] * (2 if name in PAIRS else 1))
 
 

@@ -36,15 +36,15 @@ def layers(n, widths, seed=0):
 @pytest.mark.parametrize("n", [20, 57, 128])
 def test_every_pair_with_and_without_every_group(n):
     xs, ys = layers(n, (3, 20, 200)), layers(n, (8, 50), seed=1)
-    found = ours(xs, ys)
-    assert found.shape == (1 + GROUPS, 3, 2)
+    result = ours(xs, ys)
+    assert result.shape == (1 + GROUPS, 3, 2)
     groups = _groups(n)
     assert [i for group in groups for i in range(n)[group]] == [*range(n)]
     assert {g.stop - g.start for g in groups} <= {n // 10, n // 10 + 1}
     for at, left in enumerate([slice(0), *groups]):
         without_x, without_y = ([np.delete(x, left, axis=0) for x in side] for side in (xs, ys))
         expected = [[pairs.cka(x, y) for y in without_y] for x in without_x]
-        np.testing.assert_allclose(found[at], expected, atol=2e-5, err_msg=str(left))
+        np.testing.assert_allclose(result[at], expected, atol=2e-5, err_msg=str(left))
 
 
 def test_rotation_scale_and_offset_do_not_matter_and_equal_rows_have_none():
@@ -76,9 +76,9 @@ def test_neighbours_of_rows_that_are_much_alike():
 @pytest.mark.parametrize("k", [1, 10])
 def test_neighbours_are_those_of_the_other_path_also_without_a_group(k):
     xs, ys, groups = layers(90, (5, 60)), layers(90, (9,), seed=1), _groups(90)
-    found = similarity.overlaps(torch.stack([near(x, k) for x in xs]), torch.stack([near(y, k) for y in ys]), groups)
-    assert found.shape == (GROUPS, 2, 1)
-    assert found.mean(axis=0)[:, 0] == pytest.approx([pairs.knn(x, ys[0], k) for x in xs], abs=1e-6)
+    result = similarity.overlaps(torch.stack([near(x, k) for x in xs]), torch.stack([near(y, k) for y in ys]), groups)
+    assert result.shape == (GROUPS, 2, 1)
+    assert result.mean(axis=0)[:, 0] == pytest.approx([pairs.knn(x, ys[0], k) for x in xs], abs=1e-6)
     without = similarity.overlaps_without(*(near(x, 30)[None] for x in xs), k, groups)[:, 0, 0]
     for group, share in zip(groups, without, strict=True):
         assert share == pytest.approx(pairs.knn(*(np.delete(x, group, axis=0) for x in xs), k), abs=1e-6)
@@ -87,26 +87,26 @@ def test_neighbours_are_those_of_the_other_path_also_without_a_group(k):
 def test_products_of_permuted_rows_are_those_of_permuted_matrices():
     a, b = RNG(0).standard_normal((2, 9, 7, 7))
     orders = [np.arange(7), RNG(1).permutation(7)]
-    found = similarity.permuted_products(torch.from_numpy(a[:2]), torch.from_numpy(b), orders)
-    for products, order in zip(found, orders, strict=True):
+    result = similarity.permuted_products(torch.from_numpy(a[:2]), torch.from_numpy(b), orders)
+    for products, order in zip(result, orders, strict=True):
         assert products == pytest.approx(np.einsum("aij,bij->ab", a[:2], b[:, order][:, :, order]))
 
 
 def test_a_similarity_is_calibrated_by_the_95th_of_a_hundred():
     chance = RNG(0).permutation(99)[:, None] / 1000
     for value, threshold, p in ((0.9, 0.094, 0.01), (0.0945, 0.094, 0.05), (0.05, 0.093, 0.5), (-1.0, 0.093, 1.0)):
-        found = [of.item() for of in similarity.calibrated(np.array([value]), chance)]
-        assert found == pytest.approx([max(0, (value - threshold) / (1 - threshold)), threshold, p])
+        result = [of.item() for of in similarity.calibrated(np.array([value]), chance)]
+        assert result == pytest.approx([max(0, (value - threshold) / (1 - threshold)), threshold, p])
 
 
 def test_the_influence_of_a_state_on_the_mean_cosine_is_the_derivative_in_its_weight():
     x = RNG(0).standard_normal((40, 5)) + 1
     units = x / np.linalg.norm(x, axis=1, keepdims=True)
-    found = similarity.influence_on_mean_cosine(torch.from_numpy(np.vstack([x, 0 * x[:1]])), units.sum(axis=0), 40)
+    result = similarity.influence_on_mean_cosine(torch.from_numpy(np.vstack([x, 0 * x[:1]])), units.sum(axis=0), 40)
     weights = 1 + 1e-6 * np.eye(40)
     moved = np.square(weights @ units / weights.sum(axis=1, keepdims=True)).sum(axis=1)
-    assert found[:40] == pytest.approx((moved - np.square(units.mean(axis=0)).sum()) * 40 / 1e-6, abs=1e-4)
-    assert found[40] == pytest.approx(-2 * np.square(units.mean(axis=0)).sum())  # a zero state has no direction
+    assert result[:40] == pytest.approx((moved - np.square(units.mean(axis=0)).sum()) * 40 / 1e-6, abs=1e-4)
+    assert result[40] == pytest.approx(-2 * np.square(units.mean(axis=0)).sum())  # a zero state has no direction
 
 
 def joint(x, y, weights=None):
@@ -172,10 +172,10 @@ def test_what_a_row_does_to_a_map_is_what_leaving_it_out_does(pair):
         axes = directions(of.xx, of.n)
         fitted, whole = fit(of, axes), explained(fit(of), tried or of)
         if tried is None:
-            found = linear.push(fitted, axes, of, whole, a, b) / few
+            result = linear.push(fitted, axes, of, whole, a, b) / few
         else:
-            found = linear.pull(fitted, axes, of, tried, whole, a, b)
+            result = linear.pull(fitted, axes, of, tried, whole, a, b)
         parts = [joint_of(*(torch.cat([side[:i], side[i + 1 :]]) for side in (a, b))) for i in range(few)]
         left_out = np.array([whole - explained(fit(part), tried or part) for part in parts])
-        assert np.corrcoef(found.numpy(), left_out)[0, 1] > 0.98
-        assert found.numpy().std() == pytest.approx(left_out.std(), rel=0.1 if tried is None else 0.05)
+        assert np.corrcoef(result.numpy(), left_out)[0, 1] > 0.98
+        assert result.numpy().std() == pytest.approx(left_out.std(), rel=0.1 if tried is None else 0.05)

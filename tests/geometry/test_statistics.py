@@ -16,25 +16,25 @@ def test_it_agrees_with_a_bootstrap_over_units():
     rng = np.random.default_rng(1)
     shared = rng.standard_normal((300, 1))
     values = 0.8 * shared + 0.6 * rng.standard_normal((300, 6)) + np.array([0, 0.02, 0.05, 0.2, 0.25, -0.3])
-    found = behind_best(values)
-    assert found.best == int(values.mean(axis=0).argmax())
+    result = behind_best(values)
+    assert result.best == int(values.mean(axis=0).argmax())
     for one in range(6):
         gaps = values - values[:, [one]]
         error, loss = gaps.std(axis=0, ddof=1) / np.sqrt(300), gaps.mean(axis=0)
         means = rng.multinomial(300, [1 / 300] * 300, 3000) @ gaps / 300
         others = np.arange(6) != one
         half = error * np.quantile(np.abs((means - loss)[:, others] / error[others]).max(axis=1), 0.95)
-        assert found.loss[one] == pytest.approx(loss.max())
+        assert result.loss[one] == pytest.approx(loss.max())
         ends = max(0.0, (loss - half).max()), (loss + half).max()
-        assert (found.low[one], found.high[one]) == pytest.approx(ends, abs=0.012)
+        assert (result.low[one], result.high[one]) == pytest.approx(ends, abs=0.012)
 
 
 def test_what_is_plain_is_told_apart_and_what_is_the_same_is_not():
     rng = np.random.default_rng(3)
     right = (rng.random((100, 1)) < [0.6]).astype(float)
     values = np.hstack([right, right, np.ones((100, 1)), np.ones((100, 1))])
-    found = behind_best(values)
-    assert (found.low > 0).tolist() == [True, True, False, False] and not np.any([found.loss[2:], found.high[2:]])
+    result = behind_best(values)
+    assert (result.low > 0).tolist() == [True, True, False, False] and not np.any([result.loss[2:], result.high[2:]])
     assert behind_best(np.ones((10, 3))).low.tolist() == [0, 0, 0]
     assert behind_best(np.ones((4, 3))) is None
 
@@ -63,8 +63,8 @@ def test_spearman_with_ties_and_ranks_are_those_of_scipy_and_rounding_makes_no_o
     noisy = x * (1 + 1e-8 * np.random.default_rng(1).standard_normal(50))
     np.testing.assert_array_equal(statistics.ranks(noisy, 1e-6), rankdata(x))
     many = np.random.default_rng(0).standard_normal((2, 3, 9))
-    for found, theirs in ((statistics.spearman, spearmanr), (statistics.kendall, kendalltau)):
-        assert found(*many) == pytest.approx([theirs(a, b).statistic for a, b in zip(*many, strict=True)])
+    for result, theirs in ((statistics.spearman, spearmanr), (statistics.kendall, kendalltau)):
+        assert result(*many) == pytest.approx([theirs(a, b).statistic for a, b in zip(*many, strict=True)])
 
 
 @pytest.mark.parametrize("n", [5, 8, 30])
@@ -125,10 +125,10 @@ ERRORS = np.full(8, 0.02)
 def test_a_jump_is_found_between_its_two_points_and_a_turn_with_what_is_not_told_apart_from_it():
     jump = np.array([0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9])
     peak = np.array([0.1, 0.3, 0.7, 0.71, 0.4, 0.3, 0.2, 0.1])
-    for found, size in ((half_way(jump, ERRORS), 0.8), (half_way(-jump, ERRORS), -0.8), (turn(peak, ERRORS), 0.61)):
-        assert (found.low, found.at, found.high, found.size) == (2, 3, 3, pytest.approx(size))
-    found, half, valley = half_way(jump, ERRORS), 1.959964 * 0.02 * np.sqrt(2), turn(1 - peak, ERRORS)
-    assert (found.size_low, found.size_high) == pytest.approx((0.8 - half, 0.8 + half))
+    for result, size in ((half_way(jump, ERRORS), 0.8), (half_way(-jump, ERRORS), -0.8), (turn(peak, ERRORS), 0.61)):
+        assert (result.low, result.at, result.high, result.size) == (2, 3, 3, pytest.approx(size))
+    result, half, valley = half_way(jump, ERRORS), 1.959964 * 0.02 * np.sqrt(2), turn(1 - peak, ERRORS)
+    assert (result.size_low, result.size_high) == pytest.approx((0.8 - half, 0.8 + half))
     assert valley.at == 3 and valley.size == pytest.approx(-0.61) and valley.size_low < valley.size < valley.size_high
     assert rests(jump, ERRORS) == 3 and turn(jump, ERRORS) is None and half_way(peak, ERRORS) is None
 

@@ -44,9 +44,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles`` and
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.families import loaded
 
-from reporter.forward.measure import Settings, measure, tokenised
+from reporter.forward.measure import measure
 from reporter.forward.observable import Setting
 from reporter.forward.observed import KINDS, Observed
+from reporter.forward.output import Settings
+from reporter.forward.reading import tokenised
 from reporter.forward.type_moments import FEWEST_OCCURRENCES
 from reporter.forward.type_sample import count_types
 from reporter.geometry import noise

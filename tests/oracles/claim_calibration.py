@@ -113,8 +113,8 @@ def simulated(shape, level, kind, models, interval, repetitions, paired=False):
 @cache
 def rates(name, shape, level, kind, models, interval, repetitions, paired=False):
     """Return how often the claim is supported and refuted, alone in its study."""
-    found = rule(name, simulated(shape, level, kind, models, interval, repetitions, paired), **OPTIONS[name])
-    return float((found.holds <= 0.025).mean()), float((found.fails <= 0.025).mean())
+    result = rule(name, simulated(shape, level, kind, models, interval, repetitions, paired), **OPTIONS[name])
+    return float((result.holds <= 0.025).mean()), float((result.fails <= 0.025).mean())
 
 
 def worst(name, models, interval, repetitions, true=False, side=0, levels=LEVELS, paired=False):
@@ -157,10 +157,10 @@ def relation(is_, over, models, repetitions):
             if over == "layers":  # each goes on from the one before
                 x, y = lfilter([1.0], [1.0, -0.9], (x, y))
             points = effective_points(x, y, "spearman") if over == "layers" else n
-            found = fisher(correlation(x, y, "spearman") or 0.0, points, "spearman")
-            related.append(_Related("m", *found, n, by_chance(x, y, "spearman") if over == "models" else (0.0, 0.0)))
-        found = _finding(claim, related)
-        wrong += found.holds is not None and found.holds <= 0.025
+            result = fisher(correlation(x, y, "spearman") or 0.0, points, "spearman")
+            related.append(_Related("m", *result, n, by_chance(x, y, "spearman") if over == "models" else (0.0, 0.0)))
+        result = _finding(claim, related)
+        wrong += result.holds is not None and result.holds <= 0.025
     return wrong / repetitions
 
 
@@ -260,13 +260,13 @@ def _values(form, texts, repetitions, spread):
 def _differences(is_, texts, repetitions, spread, gap=None, like=None):
     gap, more = gap or partial(difference, same_texts=False), 1.3 if is_ == "same" else 1.0
     a, b = of_texts(texts, repetitions, 1, 1, spread), of_texts(texts, repetitions, 1, 2, spread, like)
-    found = []
+    result = []
     for values, parts, others, their_parts in zip(*a, *b, strict=True):
         sides = ((more * values, more * parts), (others, their_parts))
         groups = (Group(("m",), Estimates.of_parts(of[None], its[None], texts)) for of, its in sides)
         tests = inequalities(gap(*groups)[0], is_, more - 1.0, "")
-        found.append([pick(float(part.p) for part in of) for pick, of in zip((max, min), tests, strict=True)])
-    return found
+        result.append([pick(float(part.p) for part in of) for pick, of in zip((max, min), tests, strict=True)])
+    return result
 
 
 HILL = float(BELL[4:9].mean() - BELL[:4].mean())
@@ -292,7 +292,7 @@ def _relations(is_, texts, repetitions, spread):
     edge = abs(correlation(*shapes, "spearman") or 0.0)
     claim = SimpleNamespace(x="x", y="y", over="layers", is_=is_, method="spearman", at_least=edge)
     sides = [of_texts(texts, repetitions, K, seed, spread) for seed in (3, 4)]
-    found = []
+    result = []
     for numbers in zip(*(zip(*side, strict=True) for side in sides), strict=True):
         profiles = [
             Profile("m", "c", X, Estimates.of_parts(shape * values, shape[:, None] * parts, texts), tuple(range(K)))
@@ -302,8 +302,8 @@ def _relations(is_, texts, repetitions, spread):
         z, error = _fisher(x, y, claim, "", effective_points(x, y, "spearman"))
         squares = [_squared_error(profile, list(range(K))) for profile in profiles]
         finding = _finding(claim, [_Related("m", z, error, K, moved=_moved((x, y), squares, claim, z))])
-        found.append(tuple(1.0 if p is None else p for p in (finding.holds, finding.fails)))
-    return found
+        result.append(tuple(1.0 if p is None else p for p in (finding.holds, finding.fails)))
+    return result
 
 
 COUNTS = (12, 20, 50, 100)

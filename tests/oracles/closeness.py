@@ -11,12 +11,12 @@ def brute_force(x, table, own, nearest=0):
     # ‖x − w‖² without ‖x‖², which would drown the differences of a long x.
     nearness = x @ table.T - (table**2).sum(axis=1) / 2
     each = np.arange(len(x))
-    found = {"cosine": cosines[each, own], "distance": np.linalg.norm(x - table[own], axis=1)}
+    result = {"cosine": cosines[each, own], "distance": np.linalg.norm(x - table[own], axis=1)}
     for name, score in (("cosine", cosines), ("distance", nearness)):
         unequal = (table[None] != table[own][:, None]).any(axis=2)
         scale = 1.0 if name == "cosine" else np.linalg.norm(x, axis=1)[:, None] * np.linalg.norm(table, axis=1)
         nearer = (score - score[each, own][:, None] > 1e-14 * scale) & unequal
-        found[f"rank_{name}"] = nearer.sum(axis=1)
+        result[f"rank_{name}"] = nearer.sum(axis=1)
         rounded = np.round(score / np.abs(score).max(axis=1)[:, None], 14)  # so that equal rows are equal
-        found[f"nearest_{name}"] = np.argsort(-rounded, axis=1, kind="stable")[:, :nearest]
-    return found
+        result[f"nearest_{name}"] = np.argsort(-rounded, axis=1, kind="stable")[:, :nearest]
+    return result

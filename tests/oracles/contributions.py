@@ -59,7 +59,7 @@ def contributions(name: str, own: Any, ids: torch.Tensor) -> dict[tuple[str, int
         own(input_ids=ids, attention_mask=torch.ones_like(ids))
     for hook in hooks:
         hook.remove()
-    found = {}
+    result = {}
     for block in range(layers):
         h, y, *added_by = (kept[what, block].numpy() for what in "hyam")
         a, m = (factor * x for x in added_by)
@@ -67,6 +67,6 @@ def contributions(name: str, own: Any, ids: torch.Tensor) -> dict[tuple[str, int
         for what, added, stream in (("attention", a, h), ("feed_forward", m, s), ("block", y - h, h)):
             long, to = (np.linalg.norm(x, axis=1) for x in (added, stream))
             if what != "block":
-                found[f"{what}_ratio", block] = long / to
-            found[f"{what}_cosine", block] = (added * stream).sum(axis=1) / (long * to)
-    return found
+                result[f"{what}_ratio", block] = long / to
+            result[f"{what}_cosine", block] = (added * stream).sum(axis=1) / (long * to)
+    return result

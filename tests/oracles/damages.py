@@ -16,13 +16,13 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 def _blocks(weights: dict[str, torch.Tensor], change: Callable[[int], int | None]) -> dict[str, torch.Tensor]:
     """Return the weights with blocks renumbered; those that become None are left out."""
-    found = {}
+    result = {}
     for name, weight in weights.items():
         match = BLOCK.fullmatch(name)
         number = change(int(match[2])) if match else 0
         if number is not None:
-            found[f"{match[1]}{number}{match[3]}" if match else name] = weight
-    return found
+            result[f"{match[1]}{number}{match[3]}" if match else name] = weight
+    return result
 
 
 def _to_levels(weight: torch.Tensor, levels: int) -> torch.Tensor:

@@ -67,7 +67,7 @@ class FakeModel:
         embeddings, positions = torch.from_numpy(self.embeddings), torch.from_numpy(self.position_vectors)
         places = torch.from_numpy(self.places[: ids.shape[1]])
         x = embeddings[ids] + positions[: ids.shape[1]]
-        found = [x]
+        result = [x]
         for block, weight in enumerate(self.weights, 1):
             mixed = (x * places * mask).cumsum(1) / mask.cumsum(1)  # at the last place: of the whole text
             mixed = mixed if self.role == "decoder" else mixed[:, -1:]
@@ -75,8 +75,8 @@ class FakeModel:
             if self.sinks and block == 2:
                 x = x.clone()
                 x[..., 0] += torch.where(ids == FIRST_WORD + SINK_WORD, 150.0, 0.0)
-            found.append(x)
-        return self.change(found) if self.change else found
+            result.append(x)
+        return self.change(result) if self.change else result
 
     def run(self, input_ids, attention_mask, attention=False, contributions=False):
         """Beside the path, a norm and projection of the last block, and states half way through each block.
@@ -99,8 +99,8 @@ class FakeModel:
 
     def reference(self, ids):
         """Return the L + 1 states of one text alone, each (tokens, width) in float64."""
-        found = self.states(torch.tensor([ids]), torch.ones(1, len(ids)))
-        return [x[0].double().numpy() for x in found]
+        result = self.states(torch.tensor([ids]), torch.ones(1, len(ids)))
+        return [x[0].double().numpy() for x in result]
 
 
 class FakeHead:

@@ -64,97 +64,60 @@ SMALL |= {"sliding_window": 8, "linear_key_head_dim": 8, "linear_value_head_dim"
 SMALL |= {"linear_num_value_heads": 4, "mamba_d_state": 8, "mamba_n_heads": 8, "state_size": 8, "chunk_size": 8}
 
 _HYBRID = {"num_hidden_layers": 4}
-_SECTIONS = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1]}}
-_TYPES = {"num_hidden_layers": 4, "layer_types": ["linear_attention", "full_attention"] * 2}
+_FEW_HEADS = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 16}
+_TYPES = _HYBRID | {"layer_types": ["linear_attention", "full_attention"] * 2}
+_SLIDING = _HYBRID | {"layer_types": ["sliding_attention", "full_attention"] * 2}
+_SLIDING |= {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 32}
+_ZAMBA = _HYBRID | {"layers_block_type": ["mamba", "hybrid"] * 2}
 _MAMBA2 = {"num_heads": 4, "head_dim": 16, "n_groups": 2}
-_MOTS = dict.fromkeys(["qwen3_5_moe_text", "qwen3_5_text", "qwen3_next", "qwen4_exp_text"], _HYBRID)
-_MOTS |= dict.fromkeys(["glm_ocr_text", "qwen2_5_vl_text", "qwen2_vl_text"], _SECTIONS)
-_WIDE = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [4, 2, 2]}} | {
-    "num_attention_heads": 2,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-}
-_MOTS |= dict.fromkeys(["glm4v_text", "glm_image_text"], _WIDE)
-_MOTS["glm4v_moe_text"] = _MOTS["glm_ocr_text"] = _SECTIONS | {
-    "num_attention_heads": 2,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-}
-_GEMMA = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "intermediate_size": 48,
-    "vocab_size": 32,
-    "sliding_window": 8,
-}
-MORE: dict[str, dict[str, Any]] = _MOTS | {
+_GEMMA = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+_GEMMA |= {"intermediate_size": 48, "vocab_size": 32, "sliding_window": 8}
+
+
+def _sections(*sections: int) -> dict[str, Any]:
+    return {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": list(sections)}}
+
+
+_SECTIONS = _sections(2, 1, 1)
+_INDEXER = {"indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 8}
+_INDEXER |= {"indexer_budget": 8, "indexer_compress_ratio": 2}
+_ROPE = {"rope_type": "default", "rope_theta": 1e4}
+_SWA = {"swa_num_key_value_heads": 4, "swa_num_attention_heads": 4, "swa_head_dim": 24, "swa_v_head_dim": 8}
+
+MORE: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(["qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"], _HYBRID),
+    **dict.fromkeys(["qwen2_5_vl_text", "qwen2_vl_text", "hunyuan_vl_text", "cosmos3_edge_text"], _SECTIONS),
+    **dict.fromkeys(["glm4v_text", "glm_image_text"], _sections(4, 2, 2) | _FEW_HEADS),
+    **dict.fromkeys(["glm4v_moe_text", "glm_ocr_text"], _SECTIONS | _FEW_HEADS),
+    "qwen4_exp_text": _HYBRID | _INDEXER | {"hc_lowrank": 8, "linear_num_value_heads": 4},
     "bailing_hybrid": _HYBRID | {"layer_group_size": 2},
     "longcat_flash": {"expert_ffn_hidden_size": 16, "zero_expert_num": 2},
-    "hunyuan_vl_text": _SECTIONS,
-    "qwen4_exp_text": {
-        "num_hidden_layers": 4,
-        "hc_lowrank": 8,
-        "indexer_n_heads": 2,
-        "indexer_kv_heads": 1,
-        "indexer_head_dim": 8,
-        "indexer_budget": 8,
-        "indexer_compress_ratio": 2,
-        "linear_num_value_heads": 4,
-    },
     "dots3_note_text": {"num_hidden_layers": 3, "num_key_value_heads": 4},
     "bamba": {"attn_layer_indices": [1], "mamba_d_head": 8},
     "canine": {"downsampling_rate": 2, "local_transformer_stride": 8, "num_hash_buckets": 64},
     "codegen": {"rotary_dim": 4},
-    "cohere_compass_text": {
-        "layer_types": ["full_attention"] * 3,
-        "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e4}},
-    },
-    "cosmos3_edge_text": _SECTIONS,
+    "cohere_compass_text": {"layer_types": ["full_attention"] * 3, "rope_parameters": {"full_attention": _ROPE}},
     "dbrx": {
         "attn_config": {"kv_n_heads": 2, "rope_theta": 1e4, "clip_qkv": 8.0},
         "ffn_config": {"ffn_hidden_size": 48, "hidden_size": 32},
     },
     "funnel": {"block_sizes": [1, 1], "num_decoder_layers": 1},
-    "gemma3n_text": {
-        "num_hidden_layers": 4,
-        "num_kv_shared_layers": 2,
-        "laurel_rank": 4,
-        "hidden_size_per_layer_input": 8,
-        "vocab_size_per_layer_input": 32,
-        "layer_types": ["sliding_attention", "full_attention"] * 2,
-        "activation_sparsity_pattern": [0.0] * 4,
-        "intermediate_size": [48] * 4,
-        "num_key_value_heads": 2,
-    },
-    "gemma4_text": {
-        "num_hidden_layers": 4,
-        "hidden_size_per_layer_input": 8,
-        "vocab_size_per_layer_input": 32,
-        "layer_types": ["sliding_attention", "full_attention"] * 2,
-        "global_head_dim": 8,
-        "num_kv_shared_layers": 0,
-    },
+    "gemma3n_text": _SLIDING
+    | {"num_kv_shared_layers": 2, "laurel_rank": 4, "num_key_value_heads": 2}
+    | {"activation_sparsity_pattern": [0.0] * 4, "intermediate_size": [48] * 4},
+    "gemma4_text": _SLIDING | {"global_head_dim": 8, "num_kv_shared_layers": 0},
     "gpt_neo": {"num_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 4},
     "gptj": {"rotary_dim": 4},
     "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba"], "mamba_d_head": 8},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "mamba_dt_rank": 4},
     "kimi_linear": _TYPES,
-    "lfm2_moe": {"num_hidden_layers": 4, "layer_types": ["conv", "full_attention"] * 2, "num_dense_layers": 1},
+    "lfm2_moe": _HYBRID | {"layer_types": ["conv", "full_attention"] * 2, "num_dense_layers": 1},
     "lilt": {"hidden_size": 48, "channel_shrink_ratio": 4, "max_2d_position_embeddings": 64},
     "longformer": {"attention_window": 4},
     "led": {"attention_window": 4, "max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 64},
     "luke": {"entity_vocab_size": 8, "entity_emb_size": 16},
     "mamba2": _MAMBA2,
-    "mimo_v2_flash": {
-        "swa_num_key_value_heads": 4,
-        "swa_num_attention_heads": 4,
-        "swa_head_dim": 24,
-        "head_dim": 24,
-        "swa_v_head_dim": 8,
-    },
+    "mimo_v2_flash": _SWA | {"head_dim": 24},
     "mobilebert": {"true_hidden_size": 32, "intra_bottleneck_size": 32, "num_feedforward_networks": 2},
     "reformer": {
         "axial_pos_embds_dim": [16, 16],
@@ -166,14 +129,8 @@ MORE: dict[str, dict[str, Any]] = _MOTS | {
     "t5gemma": {"encoder": _GEMMA, "decoder": _GEMMA},
     "xlstm": {"num_blocks": 3, "qk_dim_factor": 2.0, "v_dim_factor": 2.0},
     "xmod": {"default_language": "en_XX"},
-    "zamba": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid"] * 2, "attn_layer_period": 2},
-    "zamba2": {
-        "num_hidden_layers": 4,
-        "layers_block_type": ["mamba", "hybrid"] * 2,
-        "hybrid_layer_ids": [1, 3],
-        "mamba_headdim": 8,
-        "use_shared_mlp_adapter": False,
-    },
+    "zamba": _ZAMBA | {"attn_layer_period": 2},
+    "zamba2": _ZAMBA | {"hybrid_layer_ids": [1, 3], "mamba_headdim": 8, "use_shared_mlp_adapter": False},
     "zaya": {"num_experts_per_tok": 1},
 }
 """What some model types need besides."""
@@ -225,8 +182,8 @@ def classes(config_class: Any) -> list[Any]:
     """Return transformers' classes for a configuration: that of language models first, then the plain model."""
     kinds = ("FOR_MASKED_LM_", "FOR_SEQ_TO_SEQ_CAUSAL_LM_", "FOR_CAUSAL_LM_", "")
     mappings = [getattr(auto, f"MODEL_{kind}MAPPING") for kind in kinds]
-    found = [mapping[config_class] for mapping in mappings if config_class in mapping]
-    return [kind for each in found for kind in (each if isinstance(each, tuple) else (each,))]
+    outcome = [mapping[config_class] for mapping in mappings if config_class in mapping]
+    return [kind for each in outcome for kind in (each if isinstance(each, tuple) else (each,))]
 
 
 def small_config(name: str) -> Any:
@@ -423,11 +380,11 @@ def main() -> None:
         waiting = [(name, pool.apply_async(_work, (name,))) for name in names]
         for name, work in waiting:
             try:
-                found = work.get(MINUTES * 60)
+                outcome = work.get(MINUTES * 60)
             except Exception as error:
-                found = [Row(name, refused=f"{NOT_BUILT}: {type(error).__name__}")]
-            rows += found
-            for row in found:
+                outcome = [Row(name, refused=f"{NOT_BUILT}: {type(error).__name__}")]
+            rows += outcome
+            for row in outcome:
                 print(line(row), flush=True)
     if chosen.write:
         PAGE.write_text(page(rows), "utf-8")

@@ -151,8 +151,8 @@ def peak(seed, kind, error=0.03, at=7):
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     shape = 0.2 + 0.6 * bell(at)
     same = {view: shape + error * noise(rng, kind) for view in ("words", "no-sinks")}
-    found = made(MadeUp(lambda model, view, name, step: same[view], error, {"a": "decoder"}))
-    return [row for row in found.rows if row["kind"] == "extremes"]
+    result = made(MadeUp(lambda model, view, name, step: same[view], error, {"a": "decoder"}))
+    return [row for row in result.rows if row["kind"] == "extremes"]
 
 
 def of_texts(seed, kind, paired, height=0.5, error=0.03, at=7):
@@ -197,7 +197,7 @@ def main():
         sets = [(row["layer_first"], row["layer_last"]) for i in range(repetitions) for row in peak(i, kind)]
         print(f"peak, {kind}: {told([range(first, last + 1) for first, last in sets], repetitions)}")
     for kind, paired in product((*KINDS, "opposite"), (False, True)):
-        peaks = [found.among for i in range(repetitions) if (found := not_told_apart(i, kind, paired)) is not None]
+        peaks = [result.among for i in range(repetitions) if (result := not_told_apart(i, kind, paired)) is not None]
         wrong = np.mean([ruled_out(i, kind, paired) for i in range(repetitions)])
         of = f"peak of {TEXTS} texts, {kind}, {'paired' if paired else 'bounded'}"
         print(f"{of}: {told(peaks, repetitions)}, one of equals left out {wrong:.3f}")

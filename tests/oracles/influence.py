@@ -17,7 +17,7 @@ def numbers(x, types, weights):
     x, types = np.repeat(x, weights, axis=0), np.repeat(types, weights)
     values, d = eigenvalues(x), x.shape[1]
     p, rank = values / values.sum(), np.arange(1, d // 2 + 1)
-    found = {
+    result = {
         "anisotropy.top_variance_share": p[0],
         "anisotropy.isoscore": isoscore(values, d),
         "anisotropy.mean_cosine": mean_cosine(x),
@@ -27,8 +27,8 @@ def numbers(x, types, weights):
         "spectrum.decay": -np.polyfit(np.log(rank), np.log(values[: d // 2]), 1, w=rank**-0.5)[0],
         "outliers.top3_cosine_share": _top3(x),
     }
-    found |= {f"anisotropy.{name}": value for name, value in _centred(x, x)}
-    return found | {f"variance.{name}": value for name, value in _of_types(x, types) if name != "tradeoff"}
+    result |= {f"anisotropy.{name}": value for name, value in _centred(x, x)}
+    return result | {f"variance.{name}": value for name, value in _of_types(x, types) if name != "tradeoff"}
 
 
 def drawn_again(x, types, texts, draws, seed=0):
@@ -37,5 +37,5 @@ def drawn_again(x, types, texts, draws, seed=0):
     _, text = np.unique(texts, return_inverse=True)
     count = text.max() + 1
     weights = rng.multinomial(count, np.full(count, 1 / count), draws)
-    found = [numbers(x, types, of_texts[text]) for of_texts in weights]
-    return {name: np.array([one[name] for one in found]) for name in found[0]}
+    result = [numbers(x, types, of_texts[text]) for of_texts in weights]
+    return {name: np.array([one[name] for one in result]) for name in result[0]}

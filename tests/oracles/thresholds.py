@@ -104,15 +104,15 @@ def read(folder: Path, texts: list[str], together: bool = False, bf16: bool = Fa
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     decoder = AutoConfig.from_pretrained(folder).architectures[0].endswith("ForCausalLM")
     model = (AutoModelForCausalLM if decoder else AutoModel).from_pretrained(folder, dtype=torch.float32).eval()
-    found = []
+    result = []
     for batch in [texts] if together else [[text] for text in texts]:
         ids = tokenizer(batch, return_tensors="pt", padding=True, truncation=True, max_length=256)
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             out = model(**ids, output_hidden_states=True)
         for i, kept in enumerate(ids["attention_mask"].bool()):
             logits = out.logits[i, kept].float().log_softmax(dim=-1) if decoder else None
-            found.append((torch.stack([state[i, kept].float() for state in out.hidden_states]), logits))
-    return found
+            result.append((torch.stack([state[i, kept].float() for state in out.hidden_states]), logits))
+    return result
 
 
 def print_states(copies: Mapping[str, Path], texts: list[str]) -> None:
@@ -153,14 +153,8 @@ def main() -> None:
     parser.add_argument("--copies", default=",".join(COPIES))
     given = parser.parse_args()
     if given.model in ("bert", "gpt2"):
-        recipe = {
-            "architecture": given.model,
-            "layers": 4,
-            "width": 64,
-            "train_on": "texts",
-            "steps": 400,
-            "context": 64,
-        }
+        small = {"layers": 4, "width": 64, "train_on": "texts", "steps": 400, "context": 64}
+        recipe = {"architecture": given.model, **small}
         models = {"model": {"recipe": recipe}, "training-seed": {"recipe": recipe | {"seed": 1}, "base": "model"}}
         numbers = run(given.work, models, FLOAT32, 150, given.metrics)
     else:

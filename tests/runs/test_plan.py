@@ -14,8 +14,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from reporter import save_states
 from reporter.core.errors import ReporterError
 from reporter.forward.inputs import RATES, Size, note_rate, rate_of, size_of, tokens_of
-from reporter.forward.measure import Counts, _check_finite
+from reporter.forward.measure import Counts
 from reporter.forward.observed import KINDS
+from reporter.forward.output import _check_finite
 from reporter.forward.passes import repeats_warning, strained_warning, unknown_warning
 from reporter.forward.type_sample import TypeCounts
 from reporter.models.checkpoint import Checkpoint

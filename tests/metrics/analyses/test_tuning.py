@@ -10,7 +10,7 @@ from oracles.damages import damaged
 from oracles.families import WORDS, build_language_model, loaded
 from safetensors.numpy import load_file, save_file
 
-from reporter.forward.measure import tokenised_texts
+from reporter.forward.reading import tokenised_texts
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Value
 from reporter.metrics.tuning_words import POSITIONS

@@ -1,0 +1,105 @@
+"""How a model reads texts: where they are cut, how they are tokenised, and in which batches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from reporter.forward.inputs import Pass
+from reporter.models.load import LoadedModel
+from reporter.models.parts import pad_id
+from reporter.models.states import SavedStates
+from reporter.texts.chat import Chat
+from reporter.texts.texts import Texts
+from reporter.texts.tokens import (
+    TokenBatch,
+    TokenisedCorpus,
+    TokenisedText,
+    Windows,
+    batches,
+    padded_length,
+    tokenise_corpus,
+    tokenise_texts,
+)
+
+TOKENS_VERSION = 3  # raise it when a tokenizer's output is read in another way
+
+
+def longest(max_tokens: int, model: LoadedModel | SavedStates) -> int:
+    """Return where texts are cut: the study's limit or the model's own, whichever is smaller."""
+    limit = model.anatomy.max_tokens
+    return max_tokens if limit is None else min(max_tokens, limit)
+
+
+def tokenised(
+    model: LoadedModel | SavedStates,
+    texts: Texts,
+    max_tokens: int,
+    folder: Path | None = None,
+    windows: Windows | None = None,
+    chat: Chat | None = None,
+    waiting: Callable[[str], None] | None = None,
+) -> TokenisedCorpus:
+    """Return a corpus as a model reads it, cut at the study's limit or the model's own.
+
+    Args:
+        folder: where its tokens are kept, called as :func:`tokens_name` says.
+        waiting: called with a message where another process tokenises it already.
+    """
+    limit, windows = longest(max_tokens, model), windows and windows.within(model.anatomy.max_tokens)
+    if isinstance(model, SavedStates):  # whose texts were read elsewhere
+        return tokenise_corpus(texts, model.tokenizer, limit)
+    return tokenise_corpus(texts, model.tokenizer, limit, folder, windows, chat, waiting)
+
+
+def tokens_name(model: LoadedModel | SavedStates, forward_pass: Pass) -> str:
+    """Return the name of the folder of a corpus' tokens, a hash of what they depend on; empty where they are given."""
+    if isinstance(model, SavedStates):
+        return ""
+    parts: list[Any] = [
+        TOKENS_VERSION,
+        forward_pass.texts.hash,
+        model.tokenizer_hash,
+        longest(forward_pass.max_tokens, model),
+    ]
+    if forward_pass.windows is not None:
+        windows = forward_pass.windows.within(model.anatomy.max_tokens)
+        parts += [windows.size, windows.stride]
+    if forward_pass.chat is not None:
+        parts += ["chat", forward_pass.chat.inputs, str(getattr(model.tokenizer, "chat_template", ""))]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def tokenised_texts(
+    texts: Sequence[str], model: LoadedModel | SavedStates, max_tokens: int = sys.maxsize
+) -> list[TokenisedText]:
+    """Return texts as a model reads them, without those in which its tokenizer finds no token."""
+    return tokenise_texts(list(texts), model.tokenizer, longest(max_tokens, model))
+
+
+def batched(
+    tokens: list[TokenisedText], batch_tokens: int, model: LoadedModel | SavedStates, *others: LoadedModel
+) -> Iterator[TokenBatch]:
+    """Yield tokenised texts in batches for a model; see :func:`reporter.texts.tokens.batches`.
+
+    Every batch of a model comes from here, so that a model whose states depend on padding is never padded.
+
+    Args:
+        tokens: the texts.
+        batch_tokens: the most tokens in a batch, padding included.
+        model: the model.
+        others: further models that read the same batches.
+    """
+    padding = pad_id(model.tokenizer, model.anatomy.vocabulary_size)
+    return batches(tokens, batch_tokens, padding, model.anatomy.max_tokens, unpadded(tokens, model, *others))
+
+
+def unpadded(tokens: Iterable[TokenisedText], *models: LoadedModel | SavedStates) -> bool:
+    """Return whether texts are read without padding, because padding changes the states of one of the models."""
+    limit = models[0].anatomy.max_tokens
+    most = max((padded_length(length, limit) for length in {len(text) for text in tokens}), default=0)
+    return not all(model.may_pad(most) for model in models if isinstance(model, LoadedModel))
