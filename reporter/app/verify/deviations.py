@@ -184,7 +184,7 @@ def compare(metric: str, stored: Numbers, again: Iterable[Remeasured], cell: str
         value = float(measured.value)  # of NumPy's own floats JSON knows nothing
         difference = abs(was.value - value) if np.isfinite(value) else float("inf")
         relative = max(0.0, difference - float(measured.slack)) / size if difference else 0.0
-        where = f"{cell}, {measured.view}{_place_text(measured)}"
+        where = ", ".join(filter(None, (cell, measured.view, _place_text(measured))))
         allowed = max(tolerance_of(name), moved * _TAIL if name in OF_ITSELF else moved)
         here = Deviation(name, 1, difference, relative, allowed, where, was.value, value, was.half)
         deviations[name] = deviations[name].joined(here) if name in deviations else here
@@ -195,24 +195,13 @@ def _place_text(number: Remeasured) -> str:
     if number.place is None:
         return ""
     other = "" if number.other is None else f" | {number.other}"
-    return f", {number.place.site} {number.place.layer}{other}"
+    return f"{number.place.site} {number.place.layer}{other}"
 
 
 def missing(stored: Numbers, again: Iterable[Remeasured]) -> dict[str, int]:
     """Return how many stored numbers of each statistic were not measured again; those that are NULL do not count."""
     measured = {(number.statistic, number.view, number.place, number.other) for number in again}
     return Counter(key[0] for key, number in stored.items() if number.value is not None and key not in measured)
-
-
-def counts(stored: Mapping[str, Any], again: Mapping[str, int], cell: str) -> dict[str, Deviation]:
-    """Return the deviation of what was counted: texts and tokens, which must be equal."""
-    deviations = {}
-    for name, number in again.items():
-        was = float(stored[name])
-        away = abs(was - number)
-        deviation = Deviation(f"cells.{name}", 1, away, away / max(was, 1.0), MEANS, cell, was, float(number), None)
-        deviations[deviation.name] = deviation
-    return deviations
 
 
 _CELL = "WHERE study = ? AND model = ? AND checkpoint = ? AND corpus = ?"
