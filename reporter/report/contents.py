@@ -56,7 +56,6 @@ class MetricSection:
     Args:
         name: name of the metric.
         title: heading.
-        summary: what question it answers.
         charts: its charts, those that are seen at once first: main ones, followed over training where they can be,
             and what several statistics or other tables show; then those of the other statistics.
         question: the question on *Layers* under which its charts stand.
@@ -65,20 +64,9 @@ class MetricSection:
 
     name: str
     title: str
-    summary: str
     charts: tuple[Drawn, ...]
     question: str = "other"
     absent: tuple[Statistic, ...] = ()
-
-    @property
-    def open(self) -> list[Drawn]:
-        """The charts that are seen at once."""
-        return [chart for chart in self.charts if chart.open]
-
-    @property
-    def more(self) -> list[Drawn]:
-        """The charts that wait until they are asked for."""
-        return [chart for chart in self.charts if not chart.open]
 
 
 @dataclass(frozen=True)
@@ -314,7 +302,6 @@ def _sections(
         return MetricSection(
             name=name,
             title=metric.title if metric else name,
-            summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",
             charts=(*first, *rest),
             question=metric.question if metric else "other",
             absent=tuple(

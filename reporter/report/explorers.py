@@ -119,15 +119,8 @@ def read_source(read: Read, query: str, study: str, name: str, title: str, table
 def styled(styles: Styles) -> list[dict[str, Any]]:
     """Return how each model is drawn, for a page's script."""
     return [
-        {
-            "model": style.model,
-            "role": style.role,
-            "light": style.light,
-            "dark": style.dark,
-            "shape": style.shape,
-            "dash": list(style.dash) if style.dash[1] else [],
-            "baseline": bool(style.baseline),
-        }
+        {name: getattr(style, name) for name in ("model", "role", "light", "dark", "shape")}
+        | {"dash": list(style.dash) if style.dash[1] else [], "baseline": bool(style.baseline)}
         for style in styles.models
     ]
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, TemplateError
 
@@ -19,7 +19,7 @@ from reporter.charts.layout import ATTENTION, PATH, panels_of
 from reporter.charts.picture import Figure, FigureSize, figure_svg, preview_png
 from reporter.charts.styles import DECODER, ENCODER, RAMP
 from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
-from reporter.core.numbers import counted, is_null
+from reporter.core.numbers import counted
 from reporter.core.outputs import inside, replacing, require_replaceable
 from reporter.core.places import TOKEN_SETS, token_set
 from reporter.metrics.analysis import analyses
@@ -35,10 +35,6 @@ from reporter.report.look import ReportLook, read_look
 from reporter.report.search import search_index
 from reporter.report.templating import ASSETS, carry_assets, environment, inline_json, write, write_assets
 from reporter.store import Store
-from reporter.store.formats import csv_field, csv_line
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The page of one study.
 
@@ -382,20 +378,9 @@ def _write_pages(folder: Path, contents: Contents, templates: Any, definitions: 
     return list(pages)
 
 
-_ROWS = 10_000
-
-
 def _write_data(fresh: Path, contents: Contents) -> None:
     """Write CSVs and chart data into a fresh folder."""
     import pandas as pd
-
-    def write_csv(name: str, frame: pd.DataFrame) -> None:
-        with inside(fresh, f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            file.write(csv_line(csv_field(str(column)) for column in frame) + "\n")
-            for start in range(0, len(frame), _ROWS):  # a few at a time: as texts they take much memory
-                some = frame.iloc[start : start + _ROWS]
-                rows = zip(*(_csv_fields(column) for _, column in some.items()), strict=True)
-                file.writelines(csv_line(row) + "\n" for row in rows)
 
     def write_parts(parts: Mapping[str, Any]) -> None:
         for name, value in parts.items():
@@ -405,7 +390,7 @@ def _write_data(fresh: Path, contents: Contents) -> None:
 
     for drawn in contents.every:
         if drawn.frame is not None:
-            write_csv(drawn.id, drawn.frame)
+            queries.write_csv(inside(fresh, f"{drawn.id}.csv"), drawn.frame)
         if drawn.shown:
             write_parts(page_data(drawn))  # each at once: all together would be a few times the database
     tables = {"models": contents.models, "corpora": contents.corpora, "cells": contents.cells}
@@ -417,24 +402,13 @@ def _write_data(fresh: Path, contents: Contents) -> None:
     frames |= {"compared": contents.compared.frame} if contents.compared else {}
     frames |= {"findings": contents.findings.frame} if contents.findings.all else {}
     for name, frame in frames.items():
-        write_csv(name, frame)
+        queries.write_csv(inside(fresh, f"{name}.csv"), frame)
     for explorer in contents.explorers:
         write_parts(explorer.parts)
         for source in explorer.sources:
-            write_csv(source.name, source.frame)
+            queries.write_csv(inside(fresh, f"{source.name}.csv"), source.frame)
     write_parts({"search": search_index(contents)})
     (fresh / "references.bib").write_text(cite(contents, contents.every).bibtex, encoding="utf-8")
-
-
-def _csv_fields(column: pd.Series[Any]) -> list[str]:
-    """Return a column as fields of a CSV; pandas takes three times as long."""
-    values: list[Any] = column.tolist()
-    if column.dtype == float:
-        return ["" if value != value else repr(value) for value in values]
-    if column.dtype == object:
-        return [csv_field(None if null else value) for value, null in zip(values, column.isna().tolist(), strict=True)]
-    fields = {value: csv_field(None if is_null(value) else value) for value in set(values)}  # most come again
-    return [fields[value] for value in values]
 
 
 def _card(folder: Path, contents: Contents, definitions: Mapping[str, Definition]) -> queries.Row:

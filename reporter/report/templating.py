@@ -293,11 +293,6 @@ def _kept_bundle() -> str:
 
 def write(path: Path, text: str) -> None:
     """Write a text so that a reader sees the old one or the new one, never half of it."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, never half of it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")  # of two runs neither takes the other one's
-    temporary.write_bytes(content)
+    temporary.write_bytes(text.encode())
     temporary.replace(path)
