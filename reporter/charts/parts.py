@@ -371,17 +371,20 @@ def shared_axis(frame: pd.DataFrame, *columns: str) -> Any:
 
 @cache
 def here() -> Any:
-    """A line at the layer of the page's slider."""
-    rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=7, opacity=0.22)
-    return rule.encode(x=alt.XDatum(alt.ExprRef("at"), type="quantitative"))
+    """A line at the layer of the page's slider; none below 0."""
+    return _line_at("at", 0.22, strokeWidth=7)
 
 
 @cache
 def cursor() -> Any:
     """A line at the depth that a reader points at, the same in all charts of the page; none below 0."""
-    rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=1.5, clip=True)
-    place = alt.XDatum(alt.ExprRef("max(cursor, 0)"), type="quantitative")
-    return rule.encode(x=place, opacity=alt.OpacityValue(alt.ExprRef("cursor < 0 ? 0 : 0.9")))
+    return _line_at("cursor", 0.9, strokeWidth=1.5, clip=True)
+
+
+def _line_at(param: str, opacity: float, **look: Any) -> Any:
+    rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, **look)
+    place = alt.XDatum(alt.ExprRef(f"max({param}, 0)"), type="quantitative")
+    return rule.encode(x=place, opacity=alt.OpacityValue(alt.ExprRef(f"{param} < 0 ? 0 : {opacity}")))
 
 
 def at_params(**values: Any) -> list[Any]:
