@@ -37,6 +37,8 @@ Sample = Callable[[str, Chart, Read], tuple[str, str]]
 
 def read_chart(read: Read, chart: Chart, open: bool = True, sample: Sample | None = None, **values: str) -> Drawn:
     """Run a chart's query; it is drawn later, when the database is closed again."""
+    import pandas as pd
+
     sql = chart.query
     try:
         sql = filled(sql, **values)
@@ -45,15 +47,14 @@ def read_chart(read: Read, chart: Chart, open: bool = True, sample: Sample | Non
     except failures() as error:  # one broken query must not take the page down
         if is_out_of_memory(error):  # nothing is broken: the report is written where there is more
             raise
-        return Drawn(chart, sql, open=open, error=with_type(error))
+        return Drawn(chart, sql, pd.DataFrame(), open=open, error=with_type(error))
 
 
 def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
     """Return a chart with drawings, selectors and captions; an error is shown in the chart's place."""
     chart, frame = drawn.chart, drawn.frame
-    if frame is None or frame.empty:
-        return drawn
-    if chart.chapter is None and chart.value in frame and not frame[chart.value].notna().any():
+    no_number = chart.chapter is None and chart.value in frame and not frame[chart.value].notna().any()
+    if frame.empty or no_number:
         return drawn
     try:
         picks = chart.picks(frame, scene)
@@ -199,7 +200,6 @@ def _rows_by_panel(
 ) -> Callable[[Panel], pd.DataFrame]:
     """Return a function that chooses the rows of a panel."""
     chart, frame = drawn.chart, drawn.frame
-    assert frame is not None
     if not chart.by_layer:
         return _divided(chart, _chosen(frame, drawn, scene, choice, picks))
     of_panel = _divided(chart, frame)  # which layers there are depends on the panel, whatever else is chosen
@@ -253,7 +253,7 @@ def captions_of(drawn: Drawn, scene: Scene, choice: Choice) -> dict[str, str]:
     chart = drawn.chart
     if chart.say is None:
         return {}
-    if chart.chapter is not None and drawn.frame is not None:
+    if chart.chapter is not None:
         groups = drawn.frame.groupby(["model", "checkpoint"])
         panels = [(Panel("|".join(map(str, who)), str(who[0])), rows) for who, rows in groups]
     else:
@@ -284,7 +284,6 @@ def axis_shown(drawn: Drawn, panels: Sequence[tuple[Panel, pd.DataFrame]], choic
 def page_data(drawn: Drawn) -> dict[str, Any]:
     """Return what the page's script fetches, by the name of its file: the chart under its id, rows apart or with it."""
     chart, frame, reach = drawn.chart, drawn.frame, drawn.chart.reach
-    assert frame is not None
     facts = {
         "title": chart.title,
         "kind": chart.plot,

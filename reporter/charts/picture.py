@@ -340,7 +340,7 @@ class Figure:
         offered = [pick for pick in drawn.picks if len(pick.choices) > 1 and pick.name not in ("axis", "axes")]
         selected = "; ".join(f"{pick.label.lower()}: {pick.choices[picks[pick.name]]}" for pick in offered)
         sentences = [capitalised(folded(chart.definition)[0]), capitalised(selected)]
-        if drawn.frame is not None and "view" in drawn.frame and choice.view:
+        if "view" in drawn.frame and choice.view:
             sentences.append(f"Computed from {VIEWS.get(choice.view, f'the token set {choice.view}')}")
         if chart.facet == "corpus" and not chart.chapter and len(drawn.panels) == 1:
             sentences.append(f"Corpus: {drawn.panels[0].label}")

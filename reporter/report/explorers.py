@@ -210,7 +210,7 @@ def read_page(
 def _places(charts: Sequence[Drawn], who: Who) -> set[tuple[str, int]]:
     places: set[tuple[str, int]] = set()
     for drawn in charts:
-        if drawn.chart.by_layer and drawn.frame is not None and not drawn.frame.empty:
+        if drawn.chart.by_layer and drawn.rows:
             frame = drawn.frame
             rows = frame[(frame["model"] == who[0]) & (frame["checkpoint"] == who[1])]
             pairs = rows[["site", "layer"]].dropna().drop_duplicates()

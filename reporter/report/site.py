@@ -193,7 +193,7 @@ def sparkline(contents: Contents) -> dict[str, Any] | None:
     """Return a study's first main profile on its first corpus, for the list of studies."""
     scene = contents.scene
     for drawn in contents.glance:
-        if drawn.chart.kind != "profile" or drawn.frame is None or drawn.frame.empty:
+        if drawn.chart.kind != "profile" or drawn.frame.empty:
             continue
         panel, profiles = panels_of(drawn.frame, "corpus", scene)[0], profiles_of(drawn, scene)
         courses = {style: profiles.get((panel.value, scene.views[0], style.model), []) for style in scene.styles.own}
@@ -389,7 +389,7 @@ def _write_data(fresh: Path, contents: Contents) -> None:
             inside(fresh, f"{name}.js").write_text(text, encoding="utf-8")
 
     for drawn in contents.every:
-        if drawn.frame is not None:
+        if drawn.read:
             queries.write_csv(inside(fresh, f"{drawn.id}.csv"), drawn.frame)
         if drawn.shown:
             write_parts(page_data(drawn))  # each at once: all together would be a few times the database

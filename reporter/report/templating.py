@@ -123,7 +123,7 @@ def guard(policy: str) -> Markup:
 
 
 def _correlation_rows(drawn: Drawn) -> list[dict[str, Any]]:
-    return [] if drawn.frame is None else correlation_rows(drawn.frame)
+    return correlation_rows(drawn.frame)
 
 
 def coded(text: str) -> Markup:

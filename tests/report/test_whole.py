@@ -65,7 +65,7 @@ def test_nothing_broke_and_every_kind_passes_altairs_own_validation(contents):
 
 def test_only_a_profile_has_other_sites_and_it_keeps_them_out_of_means(rows, contents, figure, caption):
     for drawn in contents.charts:
-        assert drawn.chart.kind == "profile" or drawn.frame is None or "site" not in drawn.frame
+        assert drawn.chart.kind == "profile" or "site" not in drawn.frame
     profile = rows(PROFILE, **SHARE, floor="x")
     assert set(profile["site"]) == {"embedding", "block", "final", "attention"}
     drawn = figure("anisotropy.top_variance_share")
