@@ -105,10 +105,8 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
                 "both": more.get("both", False),
                 "names": TOKEN_SETS,
             }
-        values = (
-            shared | controls | {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data} | more
-        )
-        return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(values)
+        own = {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data}
+        return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(shared | controls | own | more)
 
     by_id = {drawn.id: drawn for drawn in layered if drawn.shown}
     first = [by_id[name] for name in (contents.overview.charts if contents.overview else ()) if name in by_id]
@@ -300,12 +298,11 @@ def render(
                 drawn = look.of(contents).drawn()
                 with replacing(out, name) as folder:
                     illustrated = with_images(drawn, folder, address) if alone else drawn
-                    written = _write_study(folder, illustrated, look, definitions)
+                    written = _write_study(folder, illustrated, look)
                     carry_assets(fresh, folder)
                 pages += [out / name / page for page in written]
-                images += [illustrated.preview if address else f"{name}/{illustrated.preview}"] * bool(
-                    illustrated.preview
-                )
+                if image := illustrated.preview:
+                    images.append(image if address else f"{name}/{image}")
         cards = [_card(out / str(contents.study["study"]), contents, definitions) for contents in shown]
         preview = {"title": "Studies", "text": "; ".join(card["title"] for card in cards), "image": "".join(images[:1])}
         index = environment().get_template("index.html")
@@ -339,14 +336,12 @@ def _wanted(database: Path, stored: Sequence[str], studies: Sequence[str] | None
     return names
 
 
-def _write_study(
-    folder: Path, contents: Contents, look: ReportLook, definitions: Mapping[str, Definition]
-) -> list[str]:
+def _write_study(folder: Path, contents: Contents, look: ReportLook) -> list[str]:
     """Write pages and data of a study into a new folder; return the names of the pages."""
     templates = environment(look.templates)
     templates.globals["look"] = look
     try:
-        return _write_pages(folder, contents, templates, definitions)
+        return _write_pages(folder, contents, templates)
     except TemplateError as error:
         if look.templates is None:
             raise
@@ -358,7 +353,7 @@ def _write_study(
         ) from error
 
 
-def _write_pages(folder: Path, contents: Contents, templates: Any, definitions: Mapping[str, Definition]) -> list[str]:
+def _write_pages(folder: Path, contents: Contents, templates: Any) -> list[str]:
     pages = study_pages(contents, templates)
     for explorer in contents.explorers:
         template = "charts.html" if isinstance(explorer, ChartPage) and explorer.name not in BESIDES else explorer.page
