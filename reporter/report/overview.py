@@ -132,7 +132,7 @@ def read_overview(read: Read, contents: Contents) -> Overview:
     tables = [table for table in tables if table.rows]
     sides, sentences = numbers.sides, tuple(sentences_of(numbers)) if tables else ()
     return Overview(
-        line=_line(contents, numbers),
+        line=_line(numbers),
         numbers=numbers,
         sentences=sentences,
         scope=scope_of(numbers) if tables else "",
@@ -204,7 +204,7 @@ def _charts(numbers: MainStatistics, charts: Mapping[str, Drawn], first: Sequenc
 # What stands around them.
 
 
-def _line(contents: Contents, numbers: MainStatistics) -> str:
+def _line(numbers: MainStatistics) -> str:
     """Say what is compared, on what."""
     blocks, styles = numbers.blocks, numbers.styles_by_role
     if not styles:

@@ -171,11 +171,10 @@ def contributions(reading: CorpusReading, options: Mapping[str, Any], subject: V
     The second norm of a pre-norm block takes s = h + a, so a = s − h and m = h' − s. The first norm of a post-norm
     block takes h + a and returns s, its second norm takes s + m.
     """
-    along = [
-        cosines(reading.at(after) - reading.at(place), reading.at(place)) for place, after in pairwise(reading.path)
-    ]
-    for place, cosine in zip(reading.path[:-1], along, strict=True):
-        yield from means(reading, place, {"block_cosine": cosine})
+    along = []
+    for place, after in pairwise(reading.path):
+        along.append(cosines(reading.at(after) - reading.at(place), reading.at(place)))
+        yield from means(reading, place, {"block_cosine": along[-1]})
     for view, mask in reading.masks.items():
         profile = [mean(cosine, mask) for cosine in along]
         turns = [block for block, (before, after) in enumerate(pairwise(profile), 2) if before < 0 <= after]
@@ -290,9 +289,8 @@ def _estimates(ratios: list[Floats], discard: float, view: str, place: StatePlac
         slopes = [_slope(logs[:, 0], share) for logs in ratios]
         yield Remeasured(name, view, place, float(np.mean(slopes)))
     if np.isfinite([_slope(logs[:, 0], 0.1) for logs in ratios]).all():
-        yield Remeasured(
-            "twonn_ml", view, place, float(np.mean([(len(logs) - 1) / logs[:, 0].sum() for logs in ratios]))
-        )
+        likeliest = [(len(logs) - 1) / logs[:, 0].sum() for logs in ratios]
+        yield Remeasured("twonn_ml", view, place, float(np.mean(likeliest)))
     for column, scale in enumerate(SCALES):
         if all(logs.shape[1] > column and logs[:, column].mean() > 1e-9 for logs in ratios):
             value = float(np.mean([_most_likely(logs[:, column], scale) for logs in ratios]))
@@ -313,20 +311,15 @@ def information_imbalance(reading: CorpusReading, options: Mapping[str, Any]) ->
         n = len(rows)
         if n < FEWEST_RANKED:
             continue
-
-        states = [reading.at(place)[rows] for place in reading.path]
-
-        def distances(index: int, states: list[Floats] = states) -> Floats:
-            x = states[index]
-            between: Floats = cdist(x, x)
-            np.fill_diagonal(between, np.inf)
-            return between
-
-        vary = [index for index, x in enumerate(states) if ((x - x.mean(axis=0)) ** 2).sum() > 1e-12 * (x * x).sum()]
-        nearest = {index: np.nonzero((far := distances(index)) == far.min(axis=1, keepdims=True)) for index in vary}
+        distances = {}
+        for index, place in enumerate(reading.path):
+            if _varies(x := reading.at(place)[rows]):
+                distances[index] = cdist(x, x)
+                np.fill_diagonal(distances[index], np.inf)
+        nearest = {index: np.nonzero(far == far.min(axis=1, keepdims=True)) for index, far in distances.items()}
         imbalances = {}
-        for b in vary:
-            ranks = rankdata(distances(b), axis=1)
+        for b, far in distances.items():
+            ranks = rankdata(far, axis=1)
             for a, (row, other) in nearest.items():
                 # Of several that are equally near the metric takes one: any of them would do.
                 starts = np.flatnonzero(np.diff(row, prepend=-1))
@@ -338,15 +331,10 @@ def information_imbalance(reading: CorpusReading, options: Mapping[str, Any]) ->
                     yield Remeasured("imbalance", view, reading.path[a], *imbalances[a, b], other=b)
         last = len(reading.path) - 1
         for index, place in enumerate(reading.path):
-            pairs = {
-                "to_last": (index, last),
-                "from_last": (last, index),
-                "to_first": (index, 0),
-                "from_first": (0, index),
-            }
-            for name, pair in pairs.items():
-                if pair in imbalances:
-                    yield Remeasured(name, view, place, *imbalances[pair])
+            for name, end in {"last": last, "first": 0}.items():
+                for direction, pair in {"to": (index, end), "from": (end, index)}.items():
+                    if pair in imbalances:
+                        yield Remeasured(f"{direction}_{name}", view, place, *imbalances[pair])
 
 
 def local_dimension(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
@@ -396,7 +384,6 @@ def _most_likely(logs: Floats, n: int) -> float:
         return -float((log_d + (n - 1) * np.log(-np.expm1(-x)) - n * x).mean())
 
     middle = float(-np.log(logs.mean()))
-    optimum = minimize_scalar(
-        less_likely, bounds=(middle - 1, middle + 0.1), method="bounded", options={"xatol": 1e-10}
-    )
+    ends = (middle - 1, middle + 0.1)
+    optimum = minimize_scalar(less_likely, bounds=ends, method="bounded", options={"xatol": 1e-10})
     return float(np.exp(optimum.x))

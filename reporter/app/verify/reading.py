@@ -188,12 +188,10 @@ class Remeasured(NamedTuple):
 
 
 def over_views(
-    reading: CorpusReading,
-    numbers: Callable[[StatePlace, Floats, str], Iterator[tuple[Any, ...]]],
-    places: Sequence[StatePlace] = (),
+    reading: CorpusReading, numbers: Callable[[StatePlace, Floats, str], Iterator[tuple[Any, ...]]]
 ) -> Iterator[Remeasured]:
     """Yield the numbers of each place under every view: ``numbers`` yields name, value and slack of its states."""
-    for place in places or reading.places:
+    for place in reading.places:
         x = reading.at(place)
         for view in reading.masks:
             for name, value, *slack in numbers(place, x, view):
