@@ -8,6 +8,7 @@ from math import acos
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from reporter.app.verify.by_cloud import batches
@@ -303,7 +304,6 @@ FEWEST_RANKED = 20  # states, below which no ranks are compared
 
 def information_imbalance(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``information_imbalance`` measures: the mean rank in one layer of who is nearest in another."""
-    from scipy.spatial.distance import cdist
     from scipy.stats import rankdata
 
     for view, mask in reading.masks.items():
@@ -311,15 +311,14 @@ def information_imbalance(reading: CorpusReading, options: Mapping[str, Any]) ->
         n = len(rows)
         if n < FEWEST_RANKED:
             continue
-        distances = {}
-        for index, place in enumerate(reading.path):
-            if _varies(x := reading.at(place)[rows]):
-                distances[index] = cdist(x, x)
-                np.fill_diagonal(distances[index], np.inf)
-        nearest = {index: np.nonzero(far == far.min(axis=1, keepdims=True)) for index, far in distances.items()}
+        states = {index: x for index, place in enumerate(reading.path) if _varies(x := reading.at(place)[rows])}
+        nearest = {}
+        for index, x in states.items():
+            far = _from_others(x)
+            nearest[index] = np.nonzero(far == far.min(axis=1, keepdims=True))
         imbalances = {}
-        for b, far in distances.items():
-            ranks = rankdata(far, axis=1)
+        for b, x in states.items():
+            ranks = rankdata(_from_others(x), axis=1)
             for a, (row, other) in nearest.items():
                 # Of several that are equally near the metric takes one: any of them would do.
                 starts = np.flatnonzero(np.diff(row, prepend=-1))
@@ -337,6 +336,12 @@ def information_imbalance(reading: CorpusReading, options: Mapping[str, Any]) ->
                         yield Remeasured(f"{direction}_{name}", view, place, *imbalances[pair])
 
 
+def _from_others(x: Floats) -> Floats:
+    distances: Floats = cdist(x, x)
+    np.fill_diagonal(distances, np.inf)
+    return distances
+
+
 def local_dimension(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``local_dimension`` measures: TwoNN among the nearest states of each of the first drawn ones."""
     k, take = options["neighbours"], int((1 - Fraction("0.1")) * options["neighbours"])
@@ -352,9 +357,7 @@ def local_dimension(reading: CorpusReading, options: Mapping[str, Any]) -> Itera
                 far = np.linalg.norm(x - x[index], axis=1)
                 far[index] = np.inf
                 near = x[np.argsort(far)[:k]]
-                between = np.sqrt(((near[:, None] - near[None]) ** 2).sum(axis=2))
-                np.fill_diagonal(between, np.inf)
-                nearest = np.sort(between, axis=1)[:, :2]
+                nearest = np.sort(_from_others(near), axis=1)[:, :2]
                 with np.errstate(divide="ignore", invalid="ignore"):
                     logs = np.sort(np.log(nearest[:, 1] / nearest[:, 0]))[:take]
                 if np.isfinite(logs).all() and logs[-1] > 1e-9:
