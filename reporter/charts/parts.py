@@ -250,9 +250,8 @@ def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str, leas
     ends = ends.transform_aggregate(last=f"argmax({along})", groupby=[name])
     ends = ends.transform_calculate(place=place, **{column: f"datum.last.{column}" for column in (value, along)})
     order = [alt.SortField("place"), alt.SortField(name)]
-    ends = ends.transform_window(rank="row_number()", sort=order).transform_joinaggregate(
-        lines="count()", end=f"max({along})"
-    )
+    ends = ends.transform_window(rank="row_number()", sort=order)
+    ends = ends.transform_joinaggregate(lines="count()", end=f"max({along})")
     ends = ends.transform_calculate(free=f"datum.place - datum.rank * {least}")
     ends = ends.transform_window(down="max(free)", sort=order, frame=[None, 0])
     ends = ends.transform_window(up="min(free)", sort=order, frame=[0, None])

@@ -213,9 +213,8 @@ def _with_legends(spec: Any, title: str, parts: Sequence[FigurePanel], width: fl
                 legend |= {"columns": max(1, int(width / 60))}  # a logarithmic scale has a legend of dots
             else:
                 present = {str(value) for part in parts if field in part.rows for value in part.rows[field].dropna()}
-                shown = [
-                    value for value in encoding.get("scale", {}).get("domain", sorted(present)) if value in present
-                ]
+                domain = encoding.get("scale", {}).get("domain", sorted(present))
+                shown = [value for value in domain if value in present]
                 if not shown:  # a legend of nothing has no finite bounds
                     continue
                 legend |= {
@@ -443,9 +442,7 @@ def panel_spec(figure: Figure, panel: Panel, rows: pd.DataFrame, width: float) -
     """Return one panel of a figure as a whole Vega-Lite chart, with its rows, its legend and the light theme."""
     part = FigurePanel(figure.spec(rows, width), rows)
     values = figure.values([(panel, rows)])
-    params = [
-        {**param, "value": values.get(param["name"], param.get("value"))} for param in part.spec.get("params", ())
-    ]
+    params = [param | {"value": values.get(param["name"], param.get("value"))} for param in part.spec.get("params", ())]
     return {
         **_with_legends(part.spec, "", [part], width),
         "title": f"{figure.title}: {panel.label}" if panel.label else figure.title,
@@ -499,10 +496,9 @@ def points_spec(
     by = str(next(iter(options.get("colour", ())), ""))
     is_mean = rows["mean"].astype(bool) if "mean" in rows and options.get("arrows") else None
     dots = rows[~is_mean] if is_mean is not None else rows
-    ends = {name: [float(dots[name].min()), float(dots[name].max())] if dots[name].notna().any() else [0.0, 1.0]
-            for name in (x, y)}  # fmt: skip
-    if options.get("origin"):
-        ends = {name: [min(low, 0.0), max(high, 0.0)] for name, (low, high) in ends.items()}
+    origin = [0.0] if options.get("origin") else []
+    places = {name: [*dots[name].dropna().astype(float), *origin] or [0.0, 1.0] for name in (x, y)}
+    ends = {name: (min(values), max(values)) for name, values in places.items()}
     height = min(float(options.get("height", 380)), width)
     unit = 1.08 * max((ends[x][1] - ends[x][0]) / width, (ends[y][1] - ends[y][0]) / height) or 1 / width
 

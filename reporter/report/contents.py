@@ -204,9 +204,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
         moments=moments(carried) if checkpoints else [],
         corpora=list(dict.fromkeys(map(str, corpus_names))),
         sites=[PATH, ATTENTION] if {"site": ATTENTION} in rows(queries.SITES) else [PATH],
-        statistics={
-            statistic.name: statistic.title for metric in catalogue.values() for statistic in metric.statistics
-        },
+        statistics={s.name: s.title for metric in catalogue.values() for s in metric.statistics},
     )
     cells = rows(queries.CELLS)
     trained = len(steps) > len({model for model, _ in steps})
@@ -257,9 +255,8 @@ def _sections(
 
     Analyses without statistics (static embeddings, journeys) have pages of their own and no section.
     """
-    rows: dict[str, dict[str, Row]] = {
-        name: {} for name in tried if name not in catalogue or catalogue[name].statistics
-    }
+    with_statistics = (name for name in tried if name not in catalogue or catalogue[name].statistics)
+    rows: dict[str, dict[str, Row]] = {name: {} for name in with_statistics}
     for row in read_rows(read, queries.STATISTICS, study):
         rows.setdefault(row["metric"], {})[row["statistic"]] = row
     tables: dict[str, set[str]] = {}
@@ -299,14 +296,13 @@ def _sections(
             opened = len(minor) if len(minor) + len(first) <= 2 else 0 if first else 1
             for place, statistic in enumerate(minor):
                 rest.append(drawn(of_statistic(name, statistic), statistic, open=place < opened))
+        in_pairs = {s.name for s in statistics if s.per == "pair" and "layer_pairs" in beside}
         return MetricSection(
             name=name,
             title=metric.title if metric else name,
             charts=(*first, *rest),
             question=metric.question if metric else "other",
-            absent=tuple(
-                s for s in statistics if s.name not in present and not (s.per == "pair" and "layer_pairs" in beside)
-            ),
+            absent=tuple(s for s in statistics if s.name not in {*present, *in_pairs}),
         )
 
     return [section(name) for name in sorted(rows, key=lambda name: (name in analyses(), name))]

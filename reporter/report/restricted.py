@@ -18,8 +18,9 @@ from types import BuiltinMethodType, MappingProxyType, MethodType
 from typing import Any
 
 from jinja2 import Template, TemplateError, TemplateNotFound, TemplateRuntimeError, nodes, pass_context
+from jinja2.environment import TemplateModule
 from jinja2.exceptions import SecurityError
-from jinja2.runtime import BlockReference, Context, LoopContext, Macro, Undefined
+from jinja2.runtime import BlockReference, Context, LoopContext, Macro, TemplateReference, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace, missing
 from jinja2.visitor import NodeTransformer
@@ -28,7 +29,7 @@ from reporter.core.errors import ReporterError, with_type
 from reporter.report.explorers import Explorer
 from reporter.report.look import ReportLook
 
-_PLAIN = (str, bool, Number, date, time, timedelta, datetime, type(None))
+_PLAIN = (str, bool, Number, date, time, timedelta, datetime, range, type(None))
 _SEQUENCES = (list, tuple, set, frozenset, range)
 _MAPPINGS = (dict, MappingProxyType)
 _TEXT = (
@@ -71,8 +72,6 @@ def is_data(value: Any) -> bool:
         return True
     if isinstance(value, _MAPPINGS):
         return all(is_data(key) and is_data(item) for key, item in value.items())
-    if isinstance(value, range):
-        return True
     return all(map(is_data, value)) if isinstance(value, _SEQUENCES) else _is_record(type(value))
 
 
@@ -265,9 +264,7 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
 
 def _is_module(value: Any) -> bool:
     """Tell whether a value is what ``import`` gives, or ``self``: macros and blocks by name."""
-    return type(value).__name__ in ("TemplateModule", "TemplateReference") and type(value).__module__.startswith(
-        "jinja2."
-    )
+    return isinstance(value, (TemplateModule, TemplateReference))
 
 
 class _Counting(NodeTransformer):
