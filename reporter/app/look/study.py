@@ -217,9 +217,8 @@ def _check_widths(models: Sequence[_Model]) -> None:
         size, base = widths.get(model.name), widths.get(model.keys.get("base", ""))
         if size and base and size != base:
             raise UsageError(
-                f"the states of {model.name} have {size:,} dimensions, those of the base "
-                f"{model.keys['base']} {base:,}: "
-                "name the model that it was made from, or leave out --base to see both side by side"
+                f"the states of {model.name} have {size:,} dimensions, those of the base {model.keys['base']} "
+                f"{base:,}: name the model that it was made from, or leave out --base to see both side by side"
             )
 
 
