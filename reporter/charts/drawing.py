@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -106,14 +106,12 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with the same types whatever is NULL in it, so that a CSV says 512 and not 512.0."""
     from pandas.api.types import is_numeric_dtype
 
-    typed = frame.copy(deep=False)
+    kinds = {}
     for name, column in frame.items():
-        now = str(column.dtype)
-        kind: Literal["float64", "Int64"] = "float64" if name in NUMBERS else "Int64"
-        is_number = name in NUMBERS or name in INTEGERS or now.startswith("int")
-        if is_number and kind != now and (is_numeric_dtype(column) or not column.notna().any()):  # a text stays one
-            typed[name] = column.astype(kind)
-    return typed
+        is_number = name in NUMBERS or name in INTEGERS or str(column.dtype).startswith("int")
+        if is_number and (is_numeric_dtype(column) or not column.notna().any()):  # a text stays one
+            kinds[name] = "float64" if name in NUMBERS else "Int64"
+    return frame.astype(kinds)
 
 
 # Which rows a panel shows.
