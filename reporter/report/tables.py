@@ -314,9 +314,8 @@ def _effect_of_threshold(rows: Sequence[Mapping[str, Any]]) -> str:
         f"{worst['layer']}).",
     ]
     if several > 1:
-        sentences.append(
-            f"It changes by more than {MATTERS:g} in {several} of {len(measured)} pairs of model and corpus."
-        )
+        share = f"{several} of {len(measured)} pairs of model and corpus"
+        sentences.append(f"It changes by more than {MATTERS:g} in {share}.")
     if several:
         sentences.append("See the figure 'Does the sink threshold matter?'.")
     return " ".join(sentences)
