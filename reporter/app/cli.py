@@ -238,8 +238,8 @@ def look(
         raise UsageError(f"--card: there is no folder {card.parent}; create it first")
     if card is not None:
         require_replaceable_file(card, is_untouched)
-    asked = _required(models, "MODEL")
-    file = write_study(asked, base, text, label=label, limit=limit, cache=out / "cache", offline=offline)
+    names = _required(models, "MODEL")
+    file = write_study(names, base, text, label=label, limit=limit, cache=out / "cache", offline=offline)
     with importing():
         from reporter.runs.runner import run_studies
 
@@ -398,7 +398,7 @@ def _power(planned: Plan, folders: Sequence[Path], difference: float | None = No
     from reporter.judge.detecting import lines
     from reporter.store import Store
 
-    study, texts = planned.file.study, {name: found.units for name, found in planned.read.items()}
+    study, texts = planned.file.study, {name: corpus.units for name, corpus in planned.read.items()}
     says = (lines(Store(folder / "results.duckdb"), study, texts, difference) for folder in folders)
     return next(filter(None, says), [])
 
@@ -414,7 +414,7 @@ def _detectable(
     from reporter.runs.runner import run_studies
     from reporter.runs.studies import read_study
 
-    limits = [f"corpora.{name}.limit={found.holding(_PILOT)}" for name, found in planned.read.items()]
+    limits = [f"corpora.{name}.limit={corpus.holding(_PILOT)}" for name, corpus in planned.read.items()]
     run_studies([read_study(spec, [*changes, *limits])], out / "pilot", offline=offline)
     no_number = f"{_PILOT} texts give no number an interval, so they cannot say what the study can detect"
     return _power(planned, [out, out / "pilot"], difference) or [no_number]

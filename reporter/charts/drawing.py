@@ -169,8 +169,8 @@ def panels_shown(drawn: Drawn, scene: Scene, choice: Choice) -> list[tuple[Panel
     # A model of one kind of vectors has no picture of several.
     column = instead["column"]
     picks = picks | {column: instead["values"].get(picks.get(column), "")}
-    others = _rows_by_panel(drawn, scene, choice, picks)
-    return [(panel, others(panel) if rows.empty else rows) for panel, rows in shown]
+    instead_of = _rows_by_panel(drawn, scene, choice, picks)
+    return [(panel, instead_of(panel) if rows.empty else rows) for panel, rows in shown]
 
 
 def _of_models(drawn: Drawn, scene: Scene, choice: Choice) -> list[Panel]:
@@ -241,8 +241,8 @@ def _chosen(rows: pd.DataFrame, drawn: Drawn, scene: Scene, choice: Choice, pick
         columns = name.split("|")
         if set(columns) <= set(rows.columns):
             keys = list(zip(*(rows[column].tolist() for column in columns), strict=True))
-            wanted = {key for key in set(keys) if "|".join(MEAN if is_null(x) else str(x) for x in key) == value}
-            kept &= [key in wanted for key in keys]
+            selected = {key for key in set(keys) if "|".join(MEAN if is_null(x) else str(x) for x in key) == value}
+            kept &= [key in selected for key in keys]
     return rows if kept.all() else rows[kept]
 
 

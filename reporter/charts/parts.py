@@ -192,8 +192,8 @@ def course(rows: Any, styles: Styles, x: Any, y: Any, tooltip: list[Any], open_m
     main = without_overlay(rows)
     line = main.mark_line(strokeCap="round", strokeJoin="round", clip=True, aria=False)
     overlay = rows.transform_filter("datum.beside").mark_line(strokeDash=[7, 3], strokeWidth=1.2, clip=True, aria=False)
-    known = main.transform_filter("!datum.undetermined") if open_marks else main
-    marks = [known.mark_point(filled=True)]
+    determined = main.transform_filter("!datum.undetermined") if open_marks else main
+    marks = [determined.mark_point(filled=True)]
     if open_marks:
         unknown = main.transform_filter("datum.undetermined")
         marks.append(unknown.mark_point(filled=False, strokeWidth=1.6))
@@ -424,8 +424,8 @@ class NamedLines:
     @property
     def color(self) -> Any:
         """The colour of each line; ink for the one that is brought out."""
-        own = dict(zip(self.leading, cycle(CATEGORIES), strict=False))
-        scale = alt.Scale(domain=list(self.names), range=[own.get(name, FLOOR_GREY) for name in self.names])
+        colours = dict(zip(self.leading, cycle(CATEGORIES), strict=False))
+        scale = alt.Scale(domain=list(self.names), range=[colours.get(name, FLOOR_GREY) for name in self.names])
         condition = {"test": f"datum.{self.column} === bring", "value": INK}
         return alt.Color(f"{self.column}:N", scale=scale, legend=None, condition=condition)
 

@@ -292,8 +292,8 @@ def training_query(of_model: bool, within_role: bool) -> str:
         of_model: whether it is one number of the whole model.
         within_role: whether encoders and decoders have panels of their own.
     """
-    by_role, asked = (f", {BY_ROLE}", f"{ASKED}, ") if within_role else ("", "")
-    return (_TRAINING_OF_MODELS if of_model else _TRAINING).format(by_role=by_role, asked=asked)
+    columns = {"by_role": f", {BY_ROLE}", "asked": f"{ASKED}, "} if within_role else {"by_role": "", "asked": ""}
+    return (_TRAINING_OF_MODELS if of_model else _TRAINING).format(**columns)
 
 
 TRAINING = training_query(of_model=False, within_role=False)

@@ -151,12 +151,12 @@ class Contents:
     @property
     def answers_of(self) -> dict[str, list[Row]]:
         """The answers by the name of the page that asks their question."""
-        there = {page.removesuffix(".html") for page, _ in self.pages}
+        page_names = {page.removesuffix(".html") for page, _ in self.pages}
         by_page: dict[str, list[Row]] = {}
         for answer in self.answers:
             page = ANSWERED_ON.get(str(answer["name"]), "layers")
             row = answer | {"tables": list(answer["tables"])}  # pages need their names alone
-            by_page.setdefault(page if page in there else "index", []).append(row)
+            by_page.setdefault(page if page in page_names else "index", []).append(row)
         return by_page
 
     @property

@@ -123,13 +123,13 @@ def read_overview(read: Read, contents: Contents) -> Overview:
         read: runs a query.
         contents: the study, with its charts, claims and cells.
     """
-    own = contents.scene.styles.own
     main = (drawn for drawn in contents.charts if drawn.chart.main)
     charts = {drawn.id: drawn for drawn in main if drawn.chart.kind in ("profile", "dots")}
     shown = {name for name, drawn in charts.items() if not drawn.empty}
     numbers = MainStatistics(read, contents, {name: s for name, s in main_statistics().items() if name in shown})
     tables = [CorpusTable(corpus, tuple(_rows(numbers, charts, corpus))) for corpus in contents.scene.corpora]
     tables = [table for table in tables if table.rows]
+    models = tuple(map(Side.of, contents.scene.styles.own))
     sides, sentences = numbers.sides, tuple(sentences_of(numbers)) if tables else ()
     return Overview(
         line=_line(numbers),
@@ -140,7 +140,7 @@ def read_overview(read: Read, contents: Contents) -> Overview:
         sets=tuple((view, token_set(view)) for view in numbers.sets),
         columns=numbers.columns if tables else (),
         difference=f"{sides[0].name} − {sides[1].name}" if sides and tables else "",
-        models=tuple(map(Side.of, own)) if any(side.several for side in numbers.columns) and tables else (),
+        models=models if any(side.several for side in numbers.columns) and tables else (),
         tables=tuple(tables),
         quote=tuple(_quote(contents, numbers)),
     )
@@ -280,8 +280,8 @@ def _sinks_note(numbers: MainStatistics) -> str:
 
 def _texts_note(contents: Contents, numbers: MainStatistics) -> str:
     texts = sum(numbers.texts.get(corpus, 0) for corpus in numbers.corpora)
-    own, passes = {style.model for style in numbers.styles}, read_passes(contents)
-    readings = [r for corpus in numbers.corpora for r in passes.get(corpus, ()) if r.model in own]
+    models, passes = {style.model for style in numbers.styles}, read_passes(contents)
+    readings = [r for corpus in numbers.corpora for r in passes.get(corpus, ()) if r.model in models]
     tokens: Counter[str] = Counter()
     cut: Counter[str] = Counter()
     for reading in readings:

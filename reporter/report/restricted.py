@@ -82,16 +82,16 @@ def _is_record(kind: type) -> bool:
 def _visible(value: Any) -> frozenset[str]:
     """Return the attributes of a value that a template of others may ask for."""
     kind = type(value)
-    own = frozenset[str]().union(*(METHODS.get(base, ()) for base in kind.__mro__))
+    names_offered = frozenset[str]().union(*(METHODS.get(base, ()) for base in kind.__mro__))
     if _is_record(kind):
         names = {field.name for field in fields(kind)}
         names |= {name for base in kind.__mro__ for name, held in vars(base).items() if isinstance(held, property)}
-        return own | {name for name in names if not name.startswith("_")}
+        return names_offered | {name for name in names if not name.startswith("_")}
     if isinstance(value, tuple):
-        return own | frozenset(getattr(kind, "_fields", ()))
+        return names_offered | frozenset(getattr(kind, "_fields", ()))
     if isinstance(value, LoopContext):
-        return own | _LOOP
-    return own | {"super"} if isinstance(value, BlockReference) else own
+        return names_offered | _LOOP
+    return names_offered | {"super"} if isinstance(value, BlockReference) else names_offered
 
 
 class RestrictedTemplate(Template):
@@ -110,8 +110,8 @@ class RestrictedTemplate(Template):
             wrong.filename, wrong.lineno = _place(error)  # type: ignore[attr-defined]
             raise wrong from error
         guard = str(self.environment.globals["guard"])
-        before, there, _ = page.partition(guard)
-        return page if there and _HEAD.fullmatch(before) else f"<!doctype html>\n{guard}\n{page}"
+        before, policy, _ = page.partition(guard)
+        return page if policy and _HEAD.fullmatch(before) else f"<!doctype html>\n{guard}\n{page}"
 
 
 _HEAD = re.compile(r'<!doctype html>\n<html lang="en"(?: data-theme="\w+")?>\n<head>\n<meta charset="utf-8">\n')

@@ -105,8 +105,8 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
                 "both": more.get("both", False),
                 "names": TOKEN_SETS,
             }
-        own = {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data}
-        return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(shared | controls | own | more)
+        of_page = {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data}
+        return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(shared | controls | of_page | more)
 
     by_id = {drawn.id: drawn for drawn in layered if drawn.shown}
     first = [by_id[name] for name in (contents.overview.charts if contents.overview else ()) if name in by_id]

@@ -77,8 +77,8 @@ def environment(templates: Mapping[str, str] | None = None) -> Environment:
         if place := kept():
             made.bytecode_cache = FileSystemBytecodeCache(str(place))
     else:
-        own = FunctionLoader(lambda name: (templates[name], name, None) if name in templates else None)
-        made = RestrictedEnvironment(loader=ChoiceLoader([own, ours, PrefixLoader({"reporter": ours})]), **options)
+        theirs = FunctionLoader(lambda name: (templates[name], name, None) if name in templates else None)
+        made = RestrictedEnvironment(loader=ChoiceLoader([theirs, ours, PrefixLoader({"reporter": ours})]), **options)
     made.globals["build"] = build()  # a run writes pages of another build again
     made.globals["methods"] = METHODS
     made.globals["scripts"] = scripts = {name: Markup(read_script(name)) for name in ("first", "last")}

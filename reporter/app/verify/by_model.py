@@ -499,12 +499,12 @@ def partners(
     model: PlainModel, pairs: Sequence[tuple[str, str, float | None]], poolings: Sequence[str], limit: int
 ) -> Iterator[Remeasured]:
     """Yield each number with its chance level; its view is the treatment and the pooling."""
-    texts, others, scores = zip(*pairs, strict=True)
+    texts, partner_texts, scores = zip(*pairs, strict=True)
     vectors: dict[tuple[str, StatePlace], list[Floats]] = {}
-    for text in tokenised([*texts, *others], model.tokenizer, limit):
+    for text in tokenised([*texts, *partner_texts], model.tokenizer, limit):
         path, final = model.states(text.ids)
-        own = np.arange(len(text.ids)) if text.special.all() else np.flatnonzero(~text.special)
-        rows = {"mean": own, "last": own[-1:], "first": np.array([0])}
+        tokens = np.arange(len(text.ids)) if text.special.all() else np.flatnonzero(~text.special)
+        rows = {"mean": tokens, "last": tokens[-1:], "first": np.array([0])}
         states = {StatePlace("block" if layer else "embedding", layer): h for layer, h in enumerate(path)}
         states |= {StatePlace("final", model.layers): final} if final is not None else {}
         for place, h in states.items():
@@ -536,11 +536,11 @@ def _graded(nearness: Floats, scores: Floats) -> Iterator[tuple[str, float, floa
 
 def _searched(nearness: Floats) -> Iterator[tuple[str, float, float]]:
     n, c = len(nearness), np.round(nearness, _DIGITS)
-    apart, own = ~np.eye(n, dtype=bool), nearness.diagonal()
+    apart, of_pair = ~np.eye(n, dtype=bool), nearness.diagonal()
     ranks = 1 + ((c >= c.diagonal()[:, None]) & apart).sum(axis=1)
     best = _is_alone_at_the_top(c) & _is_alone_at_the_top(c.T).T
-    close = apart & (np.abs(nearness - own[:, None]) < _NEAR), apart & (np.abs(nearness.T - own[:, None]) < _NEAR)
-    slack = float((close[0] | close[1]).any(axis=1).mean())
+    off = np.minimum(np.abs(nearness - of_pair[:, None]), np.abs(nearness.T - of_pair[:, None]))
+    slack = float((apart & (off < _NEAR)).any(axis=1).mean())
     for name, value, floor in (
         ("recall", (ranks == 1).mean(), 1 / n),
         ("mrr", (1 / ranks).mean(), (1 / np.arange(1, n + 1)).mean()),
