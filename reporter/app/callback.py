@@ -89,10 +89,8 @@ class MeasureCheckpoints(TrainerCallback):  # type: ignore[misc]
         results = run_study(file, self._out, only=[self._model] if gone else (), offline=True)
         self._measured |= saved.keys()
         where = {"study": file.study.study, "model": self._model}
-        failed = Store(self._out / DATABASE).records(
-            "SELECT error FROM cells WHERE study = $study AND model = $model AND status = 'failed' LIMIT 1", where
-        )
-        for row in failed:
+        failed = "SELECT error FROM cells WHERE study = $study AND model = $model AND status = 'failed' LIMIT 1"
+        for row in Store(self._out / DATABASE).records(failed, where):
             self._say(f"some cells failed: {row['error']}")
         return results
 

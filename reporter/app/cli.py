@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -81,8 +82,7 @@ class _Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         rows = []
         for group, names in _GROUPS.items():
-            for number, name in enumerate(names):
-                label = "" if number else group
+            for label, name in zip_longest([group], names, fillvalue=""):
                 rows.append((f"{label:<7}{name}", self.commands[name].get_short_help_str(limit=60)))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
@@ -239,8 +239,8 @@ def look(
         raise UsageError(f"--card: there is no folder {card.parent}; create it first")
     if card is not None:
         require_replaceable_file(card, is_untouched)
-    asked = _required(models, "MODEL")
-    file = write_study(asked, base, text, label=label, limit=limit, cache=out / "cache", offline=offline)
+    names = _required(models, "MODEL")
+    file = write_study(names, base, text, label=label, limit=limit, cache=out / "cache", offline=offline)
     with importing():
         from reporter.runs.runner import run_studies
 
@@ -319,27 +319,21 @@ def validate(
             problems += error.problems
             continue
         study = file.study
-        counts = [
-            counted(len(study.models), "model"),
-            counted(len(study.corpora), "corpus", "corpora"),
-            counted(len(study.metrics), "metric"),
-            *(
-                counted(len(items), *nouns)
-                for key, items in study.sections.items()
-                if items and (nouns := analyses()[key].section.called)
-            ),
-            *([counted(len(study.claims), "claim")] if study.claims else []),
-        ]
+        counts = [counted(len(study.models), "model"), counted(len(study.corpora), "corpus", "corpora")]
+        counts.append(counted(len(study.metrics), "metric"))
+        for key, items in study.sections.items():
+            if items and (nouns := analyses()[key].section.called):
+                counts.append(counted(len(items), *nouns))
+        counts += [counted(len(study.claims), "claim")] if study.claims else []
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
-        for note in filter(None, (*file.notes, *beyond_limits(file), *cautions_of(file), not_looked_at(file))):
-            typer.echo(f"  {note}")
+        lines = [*file.notes, *beyond_limits(file), *cautions_of(file), not_looked_at(file)]
         if study.corpora and (study.claims or study.metrics):
-            for line in _stored_power(file, out) or [_TO_DETECT.format(one_line(str(path)))]:
-                typer.echo(f"  {line}")
+            lines += _stored_power(file, out) or [_TO_DETECT.format(one_line(str(path)))]
         if register:
             from reporter.runs.registered import register as write_registration
 
-            typer.echo(f"  {write_registration(file)}")
+            lines.append(write_registration(file))
+        _echo_lines(f"  {line}" for line in lines if line)
     if problems:
         raise SpecError(problems)
 
@@ -410,7 +404,7 @@ def _power(planned: Plan, folders: Sequence[Path], difference: float | None = No
     from reporter.judge.detecting import lines
     from reporter.store import Store
 
-    study, texts = planned.file.study, {name: found.units for name, found in planned.read.items()}
+    study, texts = planned.file.study, {name: corpus.units for name, corpus in planned.read.items()}
     says = (lines(Store(folder / "results.duckdb"), study, texts, difference) for folder in folders)
     return next(filter(None, says), [])
 
@@ -426,7 +420,7 @@ def _detectable(
     from reporter.runs.runner import run_studies
     from reporter.runs.studies import read_study
 
-    limits = [f"corpora.{name}.limit={found.holding(_PILOT)}" for name, found in planned.read.items()]
+    limits = [f"corpora.{name}.limit={corpus.holding(_PILOT)}" for name, corpus in planned.read.items()]
     run_studies([read_study(spec, [*changes, *limits])], out / "pilot", offline=offline)
     no_number = f"{_PILOT} texts give no number an interval, so they cannot say what the study can detect"
     return _power(planned, [out, out / "pilot"], difference) or [no_number]
@@ -561,10 +555,9 @@ def merge(
     merged = join(out, folders, prefer)
     _echo_lines(merged.notes)
     conflicts = merged.undecided or merged.conflicts
-    for conflict in conflicts[:most]:
-        typer.echo(f"conflict: {conflict}", err=bool(merged.undecided))
-    if len(conflicts) > most:
-        typer.echo(f"and {counted(len(conflicts) - most, 'more conflict')} (--most)", err=bool(merged.undecided))
+    lines = [f"conflict: {conflict}" for conflict in conflicts[:most]]
+    lines += [f"and {counted(len(conflicts) - most, 'more conflict')} (--most)"] * (len(conflicts) > most)
+    _echo_lines(lines, err=bool(merged.undecided))
     if merged.undecided:
         raise ReporterError(
             f"nothing was written, because of {counted(len(merged.undecided), 'conflict')}; name the folder to trust "
@@ -693,8 +686,8 @@ def export(
 
         controls = {name: value for name, _, value in (text.partition("=") for text in choose or ())}
         named = _names(figures, "--figures") or ("main",)
-        wanted = Wanted(named, formats or ("svg", "pdf"), width, font_size, controls, bare)
-        written = write(study, out, folder, wanted)
+        request = Wanted(named, formats or ("svg", "pdf"), width, font_size, controls, bare)
+        written = write(study, out, folder, request)
         typer.echo(f"wrote {counted(len(written), 'file')} into {folder}")
         for path in written:
             if path.name == "left-out.txt":
@@ -1005,6 +998,6 @@ def _megabytes(paths: Iterable[Path]) -> str:
     return f"{sum(file.stat().st_size for file in files) / 1e6:.1f} MB"
 
 
-def _echo_lines(lines: Iterable[str]) -> None:
+def _echo_lines(lines: Iterable[str], err: bool = False) -> None:
     for line in lines:
-        typer.echo(line)
+        typer.echo(line, err=err)

@@ -153,9 +153,8 @@ def mlflow(study: str, store: Store, folder: Path) -> None:
     """Write a file store with an experiment of that study: ``mlflow ui --backend-store-uri FOLDER``."""
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # else it wants a database, whose packages it has to bring
     entities = optional("mlflow.entities", "mlflow", "an MLflow store")
-    client = optional("mlflow.tracking", "mlflow", "an MLflow store").MlflowClient(
-        tracking_uri=folder.resolve().as_uri()
-    )
+    tracking = optional("mlflow.tracking", "mlflow", "an MLflow store")
+    client = tracking.MlflowClient(tracking_uri=folder.resolve().as_uri())
     artifacts = folder.resolve().parent / "artifacts"  # where the store will be, and not the new folder
     experiment = client.create_experiment(study, artifact_location=artifacts.as_uri())
     now = int(time.time() * 1000)

@@ -151,19 +151,14 @@ def _measured(model: SavedStates, request: _MeasureOptions, folder: Path) -> Mea
         chosen.append((catalogue()[choice.name], choice.options))
     forward_pass = Pass(_checkpoint(), texts, len(model.states.text), SinkSpec(), ("final",), request.seed)
     passes = Passes(folder, RunSpec().batch_tokens, True, Progress(io.StringIO()))
-    result = passes.measured(
-        forward_pass, wanted_by((*chosen_metric, (request.view,)) for chosen_metric in chosen), lambda: model
-    )
+    observables = wanted_by((metric, options, (request.view,)) for metric, options in chosen)
+    result = passes.measured(forward_pass, observables, lambda: model)
     rows: dict[str, list[dict[str, Any]]] = {"layer_metrics": []}
     for metric, options in chosen:
         key = CellName(_NAME, FINAL, _NAME, metric.name)
         cell = MetricCell(key=key, metric=metric, options=options, views=(request.view,), passes=(forward_pass,))
         done = compute(cell, [result])
-        why = {
-            (chosen_metric["statistic"], layer): chosen_metric["reason"]
-            for chosen_metric in done.reasons
-            for layer in chosen_metric["layers"]
-        }
+        why = {(gap["statistic"], layer): gap["reason"] for gap in done.reasons for layer in gap["layers"]}
         for row in done.tables.get("layer_metrics", ()):
             complete = None not in (row["value"], row["ci_low"])
             row["reason"] = None if complete else why.get((row["statistic"], row["layer"]))

@@ -40,9 +40,8 @@ def as_form(frame: pd.DataFrame, form: Form) -> Any:
         raise UsageError(f"form must be {choices(get_args(Form))}, got {show(form)}")
     if form == "pandas":
         return frame
-    table = optional("pyarrow", "arrow", "a table of Arrow or Polars").Table.from_pandas(
-        frame.convert_dtypes(), preserve_index=False
-    )
+    arrow = optional("pyarrow", "arrow", "a table of Arrow or Polars")
+    table = arrow.Table.from_pandas(frame.convert_dtypes(), preserve_index=False)
     return table if form == "arrow" else optional("polars", "polars", "a table of Polars").from_arrow(table)
 
 
@@ -215,8 +214,8 @@ class Results(Tables):
         cells, claims, runs = self.cells, self.claims.query("reading == 1"), self.studies
         facts_of = {}
         for study in self._ids:
-            states = cells.loc[cells["study"] == study, "status"].value_counts()
-            verdicts = claims.loc[claims["study"] == study, "verdict"].value_counts()
+            states = cells.query("study == @study")["status"].value_counts()
+            verdicts = claims.query("study == @study")["verdict"].value_counts()
             facts = [f"{states.get('done', 0)} cells done"]
             facts += [f"{states['failed']} failed (.cells says why)"] if "failed" in states else []
             facts += [f"claims: {', '.join(f'{n} {word}' for word, n in verdicts.items())}"] if len(verdicts) else []

@@ -183,7 +183,7 @@ class Drawn:
     Args:
         chart: what is shown.
         sql: the statement that made its frame.
-        frame: result of that statement; None where it failed.
+        frame: result of that statement; without columns where it failed.
         specs: the Vega-Lite charts without their data, by variant.
         captions: the sentence under each panel as the page opens, by the value of the panel.
         axes: reaches of the value axis that all token sets share, see :func:`reporter.charts.captions.axes_of`.
@@ -198,7 +198,7 @@ class Drawn:
 
     chart: Chart
     sql: str
-    frame: pd.DataFrame | None = None
+    frame: pd.DataFrame
     specs: Mapping[str, Any] = field(default_factory=dict)
     captions: Mapping[str, str] = field(default_factory=dict)
     axes: Mapping[str, Mapping[str, Axis]] = field(default_factory=dict)
@@ -223,12 +223,12 @@ class Drawn:
     @property
     def read(self) -> bool:
         """Whether its query gave a frame, with rows or without."""
-        return self.frame is not None
+        return bool(len(self.frame.columns))
 
     @property
     def rows(self) -> int:
         """How many rows its frame has."""
-        return 0 if self.frame is None else len(self.frame)
+        return len(self.frame)
 
     @property
     def empty(self) -> bool:
@@ -244,30 +244,30 @@ class Drawn:
     def missing(self) -> int:
         """How many of its values are NULL."""
         column = self.chart.value
-        return int(self.frame[column].isna().sum()) if self.frame is not None and column in self.frame else 0
+        return int(self.frame[column].isna().sum()) if column in self.frame else 0
 
     @property
     def unsure(self) -> bool:
         """Whether none of its values has an interval, though the number has one elsewhere."""
-        return self.frame is not None and "ci_low" in self.frame and not self.frame["ci_low"].notna().any()
+        return "ci_low" in self.frame and not self.frame["ci_low"].notna().any()
 
     @property
     def observations(self) -> str:
         """The range of its n, such as ``3,210 to 4,096``; empty where it has none."""
-        if self.frame is None or "n" not in self.frame or self.frame["n"].dropna().empty:
+        if "n" not in self.frame or self.frame["n"].dropna().empty:
             return ""
         return " to ".join(dict.fromkeys((whole(self.frame["n"].min()), whole(self.frame["n"].max()))))
 
     @property
     def models(self) -> int:
         """How many models its frame has: the rows of a dot plot."""
-        return 0 if self.frame is None or "model" not in self.frame else int(self.frame["model"].nunique())
+        return int(self.frame["model"].nunique()) if "model" in self.frame else 0
 
     @property
     def flat(self) -> str:
         """What to say in place of the chart where all of its values are the same number; empty where they are not."""
         column = self.chart.value
-        if self.chart.kind not in ("profile", "dots") or self.frame is None or column not in self.frame:
+        if self.chart.kind not in ("profile", "dots") or column not in self.frame:
             return ""
         values = self.frame.loc[~chance_rows(self.frame), column].dropna()
         if values.nunique() != 1 or len(values) < 2:
@@ -278,21 +278,19 @@ class Drawn:
     @property
     def closing(self) -> bool:
         """Whether its profile has hollow marks, of states after the final norm."""
-        if self.chart.kind != "profile" or self.frame is None:
-            return False
-        return bool((self.frame["site"] == "final").any())
+        return self.chart.kind == "profile" and bool(self.rows) and bool((self.frame["site"] == "final").any())
 
     @property
     def who(self) -> list[tuple[str, str]]:
         """The models and checkpoints that it has rows of."""
-        if self.frame is None or self.frame.empty:
+        if self.frame.empty:
             return []
         return list(dict.fromkeys(zip(self.frame["model"].tolist(), self.frame["checkpoint"].tolist(), strict=True)))
 
     @property
     def follows(self) -> list[str]:
         """The page's controls that choose its rows; a chart with the option ``last`` ignores the checkpoint slider."""
-        if self.chart.chapter is not None or self.frame is None:
+        if self.chart.chapter is not None:
             return []
         names = [name for name in ("view", "site") if name in self.frame]
         moves = any(set(pair) <= set(self.frame.columns) for pair in WHO) and not self.chart.options.get("last")
@@ -314,7 +312,7 @@ class Drawn:
     def options(self) -> dict[str, Any]:
         """Its options; ``values`` is the order, and so the colours, of its categories, the same for every model."""
         options = dict(self.chart.options)
-        if self.chart.draw == "points" and self.frame is not None:
+        if self.chart.draw == "points":
             columns = [name for name in options.get("colour", ()) if name not in options.get("ramps", ())]
             options["values"] = {
                 name: ordered(sorted(set(self.frame[name].dropna())), self.named)

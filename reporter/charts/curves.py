@@ -193,9 +193,8 @@ def type_shares(frame: pd.DataFrame, styles: Styles) -> Any:
     area = alt.Chart().mark_area(clip=True).encode(x=x, y=y, color=color, order=order)
     columns = ("model", "checkpoint", "layer", "value", "within", "n")
     between = alt.Chart().transform_filter("datum.statistic === 'between_share'")
-    points = between.transform_calculate(within="1 - datum.value").mark_point(
-        filled=True, size=26, color=INK, opacity=0.9
-    )
+    points = between.transform_calculate(within="1 - datum.value")
+    points = points.mark_point(filled=True, size=26, color=INK, opacity=0.9)
     tooltip = tooltips(*columns, value="between types", within="within types")
     points = points.encode(x=x, y=alt.Y("within:Q", title=None), tooltip=tooltip)
     return alt.layer(area, points, data=frame).properties(width="container", height=130)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,8 @@ Sample = Callable[[str, Chart, Read], tuple[str, str]]
 
 def read_chart(read: Read, chart: Chart, open: bool = True, sample: Sample | None = None, **values: str) -> Drawn:
     """Run a chart's query; it is drawn later, when the database is closed again."""
+    import pandas as pd
+
     sql = chart.query
     try:
         sql = filled(sql, **values)
@@ -45,15 +47,14 @@ def read_chart(read: Read, chart: Chart, open: bool = True, sample: Sample | Non
     except failures() as error:  # one broken query must not take the page down
         if is_out_of_memory(error):  # nothing is broken: the report is written where there is more
             raise
-        return Drawn(chart, sql, open=open, error=with_type(error))
+        return Drawn(chart, sql, pd.DataFrame(), open=open, error=with_type(error))
 
 
 def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
     """Return a chart with drawings, selectors and captions; an error is shown in the chart's place."""
     chart, frame = drawn.chart, drawn.frame
-    if frame is None or frame.empty:
-        return drawn
-    if chart.chapter is None and chart.value in frame and not frame[chart.value].notna().any():
+    no_number = chart.chapter is None and chart.value in frame and not frame[chart.value].notna().any()
+    if frame.empty or no_number:
         return drawn
     try:
         picks = chart.picks(frame, scene)
@@ -105,14 +106,12 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with the same types whatever is NULL in it, so that a CSV says 512 and not 512.0."""
     from pandas.api.types import is_numeric_dtype
 
-    typed = frame.copy(deep=False)
+    kinds = {}
     for name, column in frame.items():
-        now = str(column.dtype)
-        kind: Literal["float64", "Int64"] = "float64" if name in NUMBERS else "Int64"
-        is_number = name in NUMBERS or name in INTEGERS or now.startswith("int")
-        if is_number and kind != now and (is_numeric_dtype(column) or not column.notna().any()):  # a text stays one
-            typed[name] = column.astype(kind)
-    return typed
+        is_number = name in NUMBERS or name in INTEGERS or str(column.dtype).startswith("int")
+        if is_number and (is_numeric_dtype(column) or not column.notna().any()):  # a text stays one
+            kinds[name] = "float64" if name in NUMBERS else "Int64"
+    return frame.astype(kinds)
 
 
 # Which rows a panel shows.
@@ -170,8 +169,8 @@ def panels_shown(drawn: Drawn, scene: Scene, choice: Choice) -> list[tuple[Panel
     # A model of one kind of vectors has no picture of several.
     column = instead["column"]
     picks = picks | {column: instead["values"].get(picks.get(column), "")}
-    others = _rows_by_panel(drawn, scene, choice, picks)
-    return [(panel, others(panel) if rows.empty else rows) for panel, rows in shown]
+    instead_of = _rows_by_panel(drawn, scene, choice, picks)
+    return [(panel, instead_of(panel) if rows.empty else rows) for panel, rows in shown]
 
 
 def _of_models(drawn: Drawn, scene: Scene, choice: Choice) -> list[Panel]:
@@ -199,7 +198,6 @@ def _rows_by_panel(
 ) -> Callable[[Panel], pd.DataFrame]:
     """Return a function that chooses the rows of a panel."""
     chart, frame = drawn.chart, drawn.frame
-    assert frame is not None
     if not chart.by_layer:
         return _divided(chart, _chosen(frame, drawn, scene, choice, picks))
     of_panel = _divided(chart, frame)  # which layers there are depends on the panel, whatever else is chosen
@@ -243,8 +241,8 @@ def _chosen(rows: pd.DataFrame, drawn: Drawn, scene: Scene, choice: Choice, pick
         columns = name.split("|")
         if set(columns) <= set(rows.columns):
             keys = list(zip(*(rows[column].tolist() for column in columns), strict=True))
-            wanted = {key for key in set(keys) if "|".join(MEAN if is_null(x) else str(x) for x in key) == value}
-            kept &= [key in wanted for key in keys]
+            selected = {key for key in set(keys) if "|".join(MEAN if is_null(x) else str(x) for x in key) == value}
+            kept &= [key in selected for key in keys]
     return rows if kept.all() else rows[kept]
 
 
@@ -253,7 +251,7 @@ def captions_of(drawn: Drawn, scene: Scene, choice: Choice) -> dict[str, str]:
     chart = drawn.chart
     if chart.say is None:
         return {}
-    if chart.chapter is not None and drawn.frame is not None:
+    if chart.chapter is not None:
         groups = drawn.frame.groupby(["model", "checkpoint"])
         panels = [(Panel("|".join(map(str, who)), str(who[0])), rows) for who, rows in groups]
     else:
@@ -284,7 +282,6 @@ def axis_shown(drawn: Drawn, panels: Sequence[tuple[Panel, pd.DataFrame]], choic
 def page_data(drawn: Drawn) -> dict[str, Any]:
     """Return what the page's script fetches, by the name of its file: the chart under its id, rows apart or with it."""
     chart, frame, reach = drawn.chart, drawn.frame, drawn.chart.reach
-    assert frame is not None
     facts = {
         "title": chart.title,
         "kind": chart.plot,

@@ -75,6 +75,7 @@ def _axes() -> dict[str, Any]:
     low, high = alt.ExprRef("low"), alt.ExprRef("high")
     decades = alt.ExprRef(f"slice({_RANKS}, 0, 2 + floor(log(high) / LN10 + 1e-9))")
     thousands = "datum.value >= 1000 ? datum.value / 1000 + 'k' : datum.value"
+    labels = {"grid": True, "tickCount": 4, "format": ",.3~g", "labelOverlap": "greedy"}
     axes = {
         "value": (
             alt.Scale(domain=[low, high], nice=True, zero=False),
@@ -82,9 +83,7 @@ def _axes() -> dict[str, Any]:
         ),
         "log": (
             alt.Scale(type="log", domain=[low, high], nice=False),
-            alt.Axis(
-                grid=True, tickCount=4, format=",.3~g", labelExpr=f"datum.label && ({thousands})", labelOverlap="greedy"
-            ),
+            alt.Axis(labelExpr=f"datum.label && ({thousands})", **labels),
         ),
         "rank": (
             alt.Scale(type="symlog", domain=[0, high], nice=False, reverse=True),
@@ -116,11 +115,9 @@ def path() -> Any:
         origin.mark_text(text="PC 1", align="right", dy=-6, **name).encode(x=alt.XValue("width"), y=y0),
         origin.mark_text(text="PC 2", align="left", dx=5, **name).encode(x=x0, y=alt.YValue(8)),
     )
-    course = rows.mark_line(strokeCap="round", strokeJoin="round", clip=True).encode(
-        detail=alt.Detail("way:N"),
-        order=alt.Order("order:Q"),
-        strokeWidth=_by_weight(alt.StrokeWidth, [1, 1.4, 1.8, 3]),
-    )
+    course = rows.mark_line(strokeCap="round", strokeJoin="round", clip=True)
+    stroke = _by_weight(alt.StrokeWidth, [1, 1.4, 1.8, 3])
+    course = course.encode(detail=alt.Detail("way:N"), order=alt.Order("order:Q"), strokeWidth=stroke)
     dots = rows.transform_filter("datum.mark == 'dot'").mark_point(filled=True, clip=True)
     dots = dots.encode(size=alt.Size("size:Q", scale=None))
     heads = rows.transform_filter("datum.mark == 'head'").mark_point(filled=True, shape="triangle", size=42, clip=True)
@@ -130,9 +127,8 @@ def path() -> Any:
         size=_conditional("datum.here", alt.SizeValue, 254, 154),
         stroke=_conditional("datum.here", alt.StrokeValue, INK, None),
     )
-    numbers = numbered.mark_text(fontSize=9, fontWeight=700, clip=True).encode(
-        text=alt.Text("number:N"), color=alt.ColorValue(SURFACE[0])
-    )
+    numbers = numbered.mark_text(fontSize=9, fontWeight=700, clip=True)
+    numbers = numbers.encode(text=alt.Text("number:N"), color=alt.ColorValue(SURFACE[0]))
     near = alt.Chart().encode(x=x, y=y)
     ends = product((False, True), (True, False), ("left", "right"))
     names = [_name(rows, align, strong, halo) for strong, halo, align in ends]
@@ -141,13 +137,12 @@ def path() -> Any:
 
 def _name(rows: Any, align: str, strong: bool, halo: bool) -> Any:
     """Names of ways beside their ends; a halo of the surface lies under each."""
-    away = 13 if strong else 6
+    away = (13 if strong else 6) * (1 if align == "left" else -1)
     mark = {"stroke": SURFACE[0], "strokeWidth": 3} if halo else {}
     mark |= {"fontSize": 13, "fontWeight": 700} if strong else {"fontSize": 11, "fontWeight": 400}
     ending = rows.transform_filter(f"datum.align == '{align}' && (datum.weight >= 2) == {str(strong).lower()}")
-    text = ending.mark_text(
-        align=align, dx=away if align == "left" else -away, strokeJoin="round", clip=True, **mark
-    ).encode(text=alt.Text("name:N"))
+    text = ending.mark_text(align=align, dx=away, strokeJoin="round", clip=True, **mark)
+    text = text.encode(text=alt.Text("name:N"))
     return text if strong and not halo else text.encode(color=alt.ColorValue(SURFACE[0] if halo else INK))
 
 

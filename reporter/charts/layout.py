@@ -173,9 +173,8 @@ def panels_of(frame: pd.DataFrame, facet: str, scene: Scene) -> list[Panel]:
     if facet == ASKED:
         place = {name: number for number, name in enumerate(scene.corpora)}
         rows = {str(row[ASKED]): row for row in frame[[ASKED, "corpus", "role"]].to_dict("records")}
-        values.sort(
-            key=lambda value: (place.get(str(rows[value]["corpus"]), len(place)), rows[value]["role"] != "encoder")
-        )
+        values.sort(key=lambda value: rows[value]["role"] != "encoder")
+        values.sort(key=lambda value: place.get(str(rows[value]["corpus"]), len(place)))
     if facet == "corpus" and set(values) <= set(scene.corpora):
         values = [name for name in scene.corpora if name in values]
     return [Panel(value, "all groups" if value == ALL_GROUPS else value) for value in values]
@@ -191,6 +190,11 @@ def choices(frame: pd.DataFrame, column: str, label: str, order: Sequence[str] =
     values = dict.fromkeys(str(value) for value in frame[column].dropna().unique())
     leading = [value for value in order if value in values]
     return Pick(column, label, {value: value for value in dict.fromkeys([*leading, *values])})
+
+
+def statistics(frame: pd.DataFrame, scene: Scene) -> Pick:
+    """Return a selector of statistics, in the order of their definitions."""
+    return choices(frame, "statistic", "Statistic", list(scene.statistics))
 
 
 def variants(**names: str) -> Pick:

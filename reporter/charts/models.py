@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
-from reporter.charts.layout import ASKED, BY_ROLE, Pick, Scene, choices, corpora, panels_of, titled
+from reporter.charts.layout import ASKED, BY_ROLE, Pick, Scene, choices, corpora, panels_of, statistics, titled
 from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt
 from reporter.core.numbers import estimate, p_value, short, whole
 
@@ -46,17 +46,10 @@ def dots(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic, l
         line = rows.mark_rule(strokeWidth=2.5, strokeCap="round", clip=True)
         ends = alt.X("ci_low:Q", title=None, scale=parts.value_scale(log))
         layers.append(line.encode(x=ends, x2=alt.X2("ci_high:Q"), y=y, color=color, opacity=parts.lit(0.45, 0.08)))
-    points = rows.mark_point(filled=True).encode(
-        x=x,
-        y=y,
-        color=color,
-        shape=parts.shape(styles),
-        size=parts.size(styles, 85),
-        opacity=parts.lit(1, 0.1),
-        tooltip=parts.tooltips(
-            "model", "checkpoint", "value", "ci_low", "ci_high", "n", frame=frame, value=subject.title
-        ),
-    )
+    columns = ("model", "checkpoint", "value", "ci_low", "ci_high", "n")
+    tooltip = parts.tooltips(*columns, frame=frame, value=subject.title)
+    look = {"shape": parts.shape(styles), "size": parts.size(styles, 85), "opacity": parts.lit(1, 0.1)}
+    points = rows.mark_point(filled=True).encode(x=x, y=y, color=color, tooltip=tooltip, **look)
     chart = alt.layer(*layers, points, parts.floor_note(), data=frame)
     return chart.add_params(*parts.params()).properties(width="container", height=ROW * max(1, len(order)))
 
@@ -85,9 +78,8 @@ def correlations(frame: pd.DataFrame, styles: Styles, titles: Mapping[str, str])
     x = alt.X("value:Q", title=None, scale=scale, axis=alt.Axis(grid=True, values=[-1, -0.5, 0, 0.5, 1], format="~g"))
     # null sort keeps the order of the rows, which is that of the query
     label = f"{json.dumps(dict(titles))}[datum.value] || datum.value"
-    y = alt.Y(
-        "feature:N", title=None, sort=None, axis=alt.Axis(labelLimit=240, domain=False, grid=False, labelExpr=label)
-    )
+    axis = alt.Axis(labelLimit=240, domain=False, grid=False, labelExpr=label)
+    y = alt.Y("feature:N", title=None, sort=None, axis=axis)
     place = alt.YOffset("method:N", scale=alt.Scale(domain=METHODS, paddingOuter=0.5))
     shape = alt.Shape("method:N", scale=alt.Scale(domain=METHODS, range=["circle", "diamond"]), legend=None)
     color = alt.Color("method:N", scale=alt.Scale(domain=METHODS, range=[FLOOR_GREY, INK]), legend=None)
@@ -166,9 +158,8 @@ ORDER BY whole.statistic, whole.corpus, whole.view, whole.model_a = whole.model_
 
 def _cells(rows: Any, x: str, y: str, titles: tuple[str, str], tooltip: list[Any], scale: Any) -> Any:
     """Draw a coloured cell for each two values of two columns."""
-    axis = alt.Axis(
-        grid=False, domain=False, ticks=False, labelOverlap="greedy", labelSeparation=3, labelPadding=3, labelAngle=0
-    )
+    labels = {"labelOverlap": "greedy", "labelSeparation": 3, "labelPadding": 3, "labelAngle": 0}
+    axis = alt.Axis(grid=False, domain=False, ticks=False, **labels)
     return rows.mark_rect(strokeWidth=0.6).encode(  # the stroke closes the hairlines between cells
         x=alt.X(x, title=titles[0], axis=axis),
         y=alt.Y(y, title=titles[1], sort="descending", axis=axis),
@@ -209,13 +200,12 @@ def which_pairs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     panels = panels_of(frame, "pair", scene)
     inside = [panel.value for panel in panels if panel.models[0] == panel.models[1]]
     between = [panel for panel in panels if panel.models[0] != panel.models[1]]
-    shown = {"inside each model": inside} if inside else {}
+    shown = {"inside each model": inside}
     for name in scene.styles.names:
-        panel_values = [panel.value for panel in between if name in panel.models]
-        if panel_values:
-            shown[f"{name} with others"] = panel_values
-    shows = Pick("among", "Pairs", {name: name for name in shown}, shown)
-    return [choices(frame, "statistic", "Statistic", list(scene.statistics)), shows, *corpora(frame, scene)]
+        shown[f"{name} with others"] = [panel.value for panel in between if name in panel.models]
+    shown = {choice: panels for choice, panels in shown.items() if panels}
+    shows = Pick("among", "Pairs", {choice: choice for choice in shown}, shown)
+    return [statistics(frame, scene), shows, *corpora(frame, scene)]
 
 
 def matches(frame: pd.DataFrame, styles: Styles) -> Any:
@@ -244,7 +234,7 @@ def of_matches(rows: pd.DataFrame, scene: Scene) -> str:
 
 def which_matches(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     """Controls for statistic and corpus."""
-    return [choices(frame, "statistic", "Statistic", list(scene.statistics)), *corpora(frame, scene)]
+    return [statistics(frame, scene), *corpora(frame, scene)]
 
 
 def runs(frame: pd.DataFrame, styles: Styles, value: str = "angle/π", n: str = "tokens") -> Any:

@@ -192,8 +192,8 @@ def course(rows: Any, styles: Styles, x: Any, y: Any, tooltip: list[Any], open_m
     main = without_overlay(rows)
     line = main.mark_line(strokeCap="round", strokeJoin="round", clip=True, aria=False)
     overlay = rows.transform_filter("datum.beside").mark_line(strokeDash=[7, 3], strokeWidth=1.2, clip=True, aria=False)
-    known = main.transform_filter("!datum.undetermined") if open_marks else main
-    marks = [known.mark_point(filled=True)]
+    determined = main.transform_filter("!datum.undetermined") if open_marks else main
+    marks = [determined.mark_point(filled=True)]
     if open_marks:
         unknown = main.transform_filter("datum.undetermined")
         marks.append(unknown.mark_point(filled=False, strokeWidth=1.6))
@@ -250,9 +250,8 @@ def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str, leas
     ends = ends.transform_aggregate(last=f"argmax({along})", groupby=[name])
     ends = ends.transform_calculate(place=place, **{column: f"datum.last.{column}" for column in (value, along)})
     order = [alt.SortField("place"), alt.SortField(name)]
-    ends = ends.transform_window(rank="row_number()", sort=order).transform_joinaggregate(
-        lines="count()", end=f"max({along})"
-    )
+    ends = ends.transform_window(rank="row_number()", sort=order)
+    ends = ends.transform_joinaggregate(lines="count()", end=f"max({along})")
     ends = ends.transform_calculate(free=f"datum.place - datum.rank * {least}")
     ends = ends.transform_window(down="max(free)", sort=order, frame=[None, 0])
     ends = ends.transform_window(up="min(free)", sort=order, frame=[0, None])
@@ -371,17 +370,20 @@ def shared_axis(frame: pd.DataFrame, *columns: str) -> Any:
 
 @cache
 def here() -> Any:
-    """A line at the layer of the page's slider."""
-    rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=7, opacity=0.22)
-    return rule.encode(x=alt.XDatum(alt.ExprRef("at"), type="quantitative"))
+    """A line at the layer of the page's slider; none below 0."""
+    return _line_at("at", 0.22, strokeWidth=7)
 
 
 @cache
 def cursor() -> Any:
     """A line at the depth that a reader points at, the same in all charts of the page; none below 0."""
-    rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=1.5, clip=True)
-    place = alt.XDatum(alt.ExprRef("max(cursor, 0)"), type="quantitative")
-    return rule.encode(x=place, opacity=alt.OpacityValue(alt.ExprRef("cursor < 0 ? 0 : 0.9")))
+    return _line_at("cursor", 0.9, strokeWidth=1.5, clip=True)
+
+
+def _line_at(param: str, opacity: float, **look: Any) -> Any:
+    rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, **look)
+    place = alt.XDatum(alt.ExprRef(f"max({param}, 0)"), type="quantitative")
+    return rule.encode(x=place, opacity=alt.OpacityValue(alt.ExprRef(f"{param} < 0 ? 0 : {opacity}")))
 
 
 def at_params(**values: Any) -> list[Any]:
@@ -422,8 +424,8 @@ class NamedLines:
     @property
     def color(self) -> Any:
         """The colour of each line; ink for the one that is brought out."""
-        own = dict(zip(self.leading, cycle(CATEGORIES), strict=False))
-        scale = alt.Scale(domain=list(self.names), range=[own.get(name, FLOOR_GREY) for name in self.names])
+        colours = dict(zip(self.leading, cycle(CATEGORIES), strict=False))
+        scale = alt.Scale(domain=list(self.names), range=[colours.get(name, FLOOR_GREY) for name in self.names])
         condition = {"test": f"datum.{self.column} === bring", "value": INK}
         return alt.Color(f"{self.column}:N", scale=scale, legend=None, condition=condition)
 

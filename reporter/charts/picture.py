@@ -110,9 +110,9 @@ def compose(
     values: Mapping[str, Any],
     title: str = "",
     notes: Sequence[str] = (),
-    legends: Mapping[str, str] | None = None,
+    legend: str | None = None,
 ) -> str:
-    """Return panels as one SVG whose width and height are in millimetres."""
+    """Return panels as one SVG whose width and height are in millimetres; colours have a legend of that title."""
     columns, width = size.columns(len(parts)), size.panel(len(parts))
     datasets: dict[str, Any] = {}
     params: dict[str, Any] = {}
@@ -121,7 +121,7 @@ def compose(
         spec = {name: value for name, value in part.spec.items() if name not in ("datasets", "params")}
         params |= {param["name"]: param for param in part.spec.get("params", ()) if "select" not in param}
         datasets |= part.spec.get("datasets", {}) | {f"rows{number}": records(part.rows)}
-        spec = _with_legends(_without_slider(spec), legends or {}, parts, size.pixels)
+        spec = spec if legend is None else _with_legends(spec, legend, parts, size.pixels)
         panels.append(spec | {"data": {"name": f"rows{number}"}})
         if part.label:
             heading = {"text": _lines(part.label, LABEL, width), "subtitle": []}
@@ -192,26 +192,29 @@ def _mapped(spec: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
     return change({name: part if name == "datasets" else _mapped(part, change) for name, part in spec.items()})
 
 
-def _with_legends(spec: Any, legends: Mapping[str, str], parts: Sequence[FigurePanel], width: float) -> Any:
-    """Return a spec in which the encodings of some columns have a legend, of a width, of the values that occur."""
+def _with_legends(spec: Any, title: str, parts: Sequence[FigurePanel], width: float) -> Any:
+    """Return a spec in which the columns that have a colour have a legend, of a width, of the values that occur."""
 
     def change(spec: dict[str, Any]) -> dict[str, Any]:
-        for channel in ("color", "shape", "strokeDash"):
-            encoding = spec.get("encoding", {}).get(channel)
-            if not isinstance(encoding, Mapping) or encoding.get("field") not in legends:
-                continue
+        channels = {
+            channel: encoding
+            for channel in ("color", "shape", "strokeDash")
+            if isinstance(encoding := spec.get("encoding", {}).get(channel), Mapping) and "field" in encoding
+        }
+        for channel, encoding in channels.items():
             field = encoding["field"]
+            if "color" not in channels or field != channels["color"]["field"]:
+                continue
             sized = {"labelFontSize": LABEL, "titleFontSize": LABEL}
-            legend: dict[str, Any] = {"orient": "top", "title": legends[field] or None, **sized}
+            legend: dict[str, Any] = {"orient": "top", "title": title or None, **sized}
             if encoding.get("type") == "quantitative":
                 spec["encoding"].pop("stroke", None)  # a second channel of the same scale makes it a legend of dots
                 legend |= {"type": "gradient", "gradientLength": 140, "gradientThickness": 8, "titleLimit": 600}
                 legend |= {"columns": max(1, int(width / 60))}  # a logarithmic scale has a legend of dots
             else:
                 present = {str(value) for part in parts if field in part.rows for value in part.rows[field].dropna()}
-                shown = [
-                    value for value in encoding.get("scale", {}).get("domain", sorted(present)) if value in present
-                ]
+                domain = encoding.get("scale", {}).get("domain", sorted(present))
+                shown = [value for value in domain if value in present]
                 if not shown:  # a legend of nothing has no finite bounds
                     continue
                 legend |= {
@@ -239,17 +242,6 @@ def _sized(spec: Any, width: float, height: float) -> Any:
         return {"expr": re.sub(r"\bheight\b", f"{height:g}", re.sub(r"\bwidth\b", f"{width:g}", text))}
 
     return _mapped(spec, change)
-
-
-def _without_slider(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a spec without the line that marks the layer of the page's slider."""
-
-    def is_slider(layer: Mapping[str, Any]) -> bool:
-        x = layer.get("encoding", {}).get("x", {})
-        return isinstance(x, Mapping) and x.get("datum") == {"expr": "at"}
-
-    layers = {"layer": [layer for layer in spec["layer"] if not is_slider(layer)]} if "layer" in spec else {}
-    return spec | layers
 
 
 def _lines(text: str, size: float, width: float) -> list[str]:
@@ -347,7 +339,7 @@ class Figure:
         offered = [pick for pick in drawn.picks if len(pick.choices) > 1 and pick.name not in ("axis", "axes")]
         selected = "; ".join(f"{pick.label.lower()}: {pick.choices[picks[pick.name]]}" for pick in offered)
         sentences = [capitalised(folded(chart.definition)[0]), capitalised(selected)]
-        if drawn.frame is not None and "view" in drawn.frame and choice.view:
+        if "view" in drawn.frame and choice.view:
             sentences.append(f"Computed from {VIEWS.get(choice.view, f'the token set {choice.view}')}")
         if chart.facet == "corpus" and not chart.chapter and len(drawn.panels) == 1:
             sentences.append(f"Corpus: {drawn.panels[0].label}")
@@ -388,7 +380,8 @@ class Figure:
     def values(self, panels: Sequence[tuple[Panel, pd.DataFrame]]) -> dict[str, Any]:
         """Return the values of the specs' parameters."""
         reach = axis_shown(self.drawn, panels, self.choice)
-        values = {"low": reach.low, "high": reach.high, "note": reach.note} if reach else {}
+        values: dict[str, Any] = {"at": -1}  # the slider is the page's
+        values |= {"low": reach.low, "high": reach.high, "note": reach.note} if reach else {}
         picks = picked(self.drawn, self.choice)
         return values | {name[1:]: value for name, value in picks.items() if name.startswith("$")}
 
@@ -414,7 +407,7 @@ def figure_svg(figure: Figure, size: FigureSize, bare: bool = False) -> str:
         figure.values(panels),
         title="" if bare else figure.title,
         notes=[note for note in ([figure.hollow] if bare else [caption]) if note],
-        legends={field: LEGENDS.get(drawn.chart.legend, "") for field in _coloured(parts[0].spec)},
+        legend=LEGENDS.get(drawn.chart.legend, ""),
     )
 
 
@@ -449,11 +442,9 @@ def panel_spec(figure: Figure, panel: Panel, rows: pd.DataFrame, width: float) -
     """Return one panel of a figure as a whole Vega-Lite chart, with its rows, its legend and the light theme."""
     part = FigurePanel(figure.spec(rows, width), rows)
     values = figure.values([(panel, rows)])
-    params = [
-        {**param, "value": values.get(param["name"], param.get("value"))} for param in part.spec.get("params", ())
-    ]
+    params = [param | {"value": values.get(param["name"], param.get("value"))} for param in part.spec.get("params", ())]
     return {
-        **_with_legends(_without_slider(dict(part.spec)), dict.fromkeys(_coloured(part.spec), ""), [part], width),
+        **_with_legends(part.spec, "", [part], width),
         "title": f"{figure.title}: {panel.label}" if panel.label else figure.title,
         "config": THEMES["light"],
         "datasets": part.spec.get("datasets", {}) | {"rows": records(rows)},
@@ -461,19 +452,6 @@ def panel_spec(figure: Figure, panel: Panel, rows: pd.DataFrame, width: float) -
         "params": params,
         "width": width,
     }
-
-
-def _coloured(spec: Any) -> list[str]:
-    """Return the columns that have a colour in a spec."""
-    fields = list[str]()
-
-    def collect(spec: dict[str, Any]) -> dict[str, Any]:
-        color = spec["encoding"].get("color") if isinstance(spec.get("encoding"), Mapping) else None
-        fields.extend([color["field"]] if isinstance(color, Mapping) and "field" in color else [])
-        return spec
-
-    _mapped(spec, collect)
-    return fields
 
 
 def _label(figure: Figure, panel: Panel, rows: pd.DataFrame) -> str:
@@ -518,10 +496,9 @@ def points_spec(
     by = str(next(iter(options.get("colour", ())), ""))
     is_mean = rows["mean"].astype(bool) if "mean" in rows and options.get("arrows") else None
     dots = rows[~is_mean] if is_mean is not None else rows
-    ends = {name: [float(dots[name].min()), float(dots[name].max())] if dots[name].notna().any() else [0.0, 1.0]
-            for name in (x, y)}  # fmt: skip
-    if options.get("origin"):
-        ends = {name: [min(low, 0.0), max(high, 0.0)] for name, (low, high) in ends.items()}
+    origin = [0.0] if options.get("origin") else []
+    places = {name: [*dots[name].dropna().astype(float), *origin] or [0.0, 1.0] for name in (x, y)}
+    ends = {name: (min(values), max(values)) for name, values in places.items()}
     height = min(float(options.get("height", 380)), width)
     unit = 1.08 * max((ends[x][1] - ends[x][0]) / width, (ends[y][1] - ends[y][0]) / height) or 1 / width
 

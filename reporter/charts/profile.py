@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
 from reporter.charts.chart import Chapter, Chart, Draw, Picks
-from reporter.charts.layout import ASKED, BY_ROLE, MEAN, Pick, Scene, choices
+from reporter.charts.layout import ASKED, BY_ROLE, MEAN, Pick, Scene, statistics
 from reporter.charts.styles import FLOOR_GREY, Styles, alt
 from reporter.core.table import FREE, LAST_CHECKPOINT
 
@@ -81,9 +81,8 @@ def profile(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic
     if "site" in frame and bool((frame["site"] == FINAL).any()):
         course = of_it.transform_filter(f"datum.site !== '{FINAL}'")
         layers.append(_final(of_it, frame, styles, subject, log))
-    return _over_depth(
-        course, frame, styles, subject, layers, bool((frame["statistic"] == f"{subject.name}_floor").any()), log
-    )
+    floor = bool((frame["statistic"] == f"{subject.name}_floor").any())
+    return _over_depth(course, frame, styles, subject, layers, floor, log)
 
 
 @dataclass(frozen=True)
@@ -161,14 +160,10 @@ def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.Chart
     rows = of_it.transform_filter(f"datum.site === '{FINAL}'")
     marks = parts.without_overlay(rows).transform_calculate(where="'after the final norm'")
     x, y = _axes(subject, log)
-    return marks.mark_point(filled=False, size=46, strokeWidth=1.6, xOffset=9).encode(
-        x=x,
-        y=y,
-        color=parts.color(styles),
-        shape=parts.shape(styles),
-        opacity=parts.lit(1, 0.1),
-        tooltip=[alt.Tooltip("where:N", title="state"), *_tooltip(frame, subject)],
-    )
+    look = {"color": parts.color(styles), "shape": parts.shape(styles), "opacity": parts.lit(1, 0.1)}
+    tooltip = [alt.Tooltip("where:N", title="state"), *_tooltip(frame, subject)]
+    points = marks.mark_point(filled=False, size=46, strokeWidth=1.6, xOffset=9)
+    return points.encode(x=x, y=y, tooltip=tooltip, **look)
 
 
 def _floor(subject: parts.ChartedStatistic, styles: Styles, x: Any, y: Any, log: bool) -> list[Any]:
@@ -200,7 +195,7 @@ def _tooltip(frame: pd.DataFrame, subject: parts.ChartedStatistic) -> list[Any]:
 
 def which_statistic(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     """A control for the statistic, in the order of the definitions."""
-    return [choices(frame, "statistic", "Statistic", list(scene.statistics))]
+    return [statistics(frame, scene)]
 
 
 def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:
@@ -213,9 +208,8 @@ def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:
     base = alt.Chart().encode(x=x, color=color)
     band = base.mark_area(opacity=0.14).encode(y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"))
     line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=dash)
-    points = base.mark_point(filled=True, size=44, opacity=1).encode(
-        y=y, shape=shape, tooltip=parts.tooltips("model", "layer", "depth", "value", "ci_low", "ci_high", "n")
-    )
+    tooltip = parts.tooltips("model", "layer", "depth", "value", "ci_low", "ci_high", "n")
+    points = base.mark_point(filled=True, size=44, opacity=1).encode(y=y, shape=shape, tooltip=tooltip)
     return alt.layer(band, line, points, data=frame).properties(width="container", height=260)
 
 
@@ -298,8 +292,8 @@ def training_query(of_model: bool, within_role: bool) -> str:
         of_model: whether it is one number of the whole model.
         within_role: whether encoders and decoders have panels of their own.
     """
-    by_role, asked = (f", {BY_ROLE}", f"{ASKED}, ") if within_role else ("", "")
-    return (_TRAINING_OF_MODELS if of_model else _TRAINING).format(by_role=by_role, asked=asked)
+    columns = {"by_role": f", {BY_ROLE}", "asked": f"{ASKED}, "} if within_role else {"by_role": "", "asked": ""}
+    return (_TRAINING_OF_MODELS if of_model else _TRAINING).format(**columns)
 
 
 TRAINING = training_query(of_model=False, within_role=False)

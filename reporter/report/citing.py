@@ -134,18 +134,16 @@ def methods(contents: Contents) -> str:
         sentences.append(f"A sink is {rules.pop()}.")
     kinds = dict.fromkeys(str(model.last["baseline"]) for model in models if model.last.get("baseline"))
     if kinds:
-        sentences.append(
-            f"As null baselines, models were measured again {listed(KINDS.get(kind, kind) for kind in kinds)}."
-        )
+        how = listed(KINDS.get(kind, kind) for kind in kinds)
+        sentences.append(f"As null baselines, models were measured again {how}.")
     intervals = {drawn.chart.interval for drawn in contents.every if drawn.rows and drawn.chart.interval}
     if intervals:
         sentences.append("Intervals are 95 % intervals; the caption of each figure says how they were computed.")
     if any("bootstrap" in text for text in intervals):
         sentences.append("Bootstrap intervals have 1,000 replicates.")
     if tested := len(contents.claims.all):
-        sentences.append(
-            f"{counted(tested, 'claim')} {'was' if tested == 1 else 'were'} tested with Holm's correction."
-        )
+        claims = f"{counted(tested, 'claim')} {'was' if tested == 1 else 'were'}"
+        sentences.append(f"{claims} tested with Holm's correction.")
     if (tests := contents.findings.looked_at) and contents.findings.all:
         sentences.append(
             f"Findings are exploratory; their p-values are corrected for {whole(tests)} tests (Bonferroni)."
@@ -176,10 +174,8 @@ def read_passes(contents: Contents) -> dict[str, list[CitedPass]]:
         if cell["status"] == "done" and cell["tokens"]:
             limits = [parsed(cell["inputs"], dict).get("max_tokens"), model["max_tokens"]]
             limit = min((int(limit) for limit in limits if limit and not is_null(limit)), default=None)
-            reading = CitedPass(
-                cell["model"], int(cell["texts"]), int(cell["tokens"]), int(cell["cut_texts"] or 0), limit
-            )
-            passes.setdefault(cell["corpus"], {})[cell["model"]] = reading
+            texts, tokens, cut = (int(cell[name] or 0) for name in ("texts", "tokens", "cut_texts"))
+            passes.setdefault(cell["corpus"], {})[cell["model"]] = CitedPass(cell["model"], texts, tokens, cut, limit)
     return {corpus: list(by_model.values()) for corpus, by_model in passes.items()}
 
 
@@ -281,5 +277,4 @@ def _report(study: Row, numbers_hash: str) -> str:
 
 def span(numbers: Sequence[int]) -> str:
     """Write the least and the largest of some numbers."""
-    ends = dict.fromkeys((whole(min(numbers)), whole(max(numbers))))
-    return " to ".join(ends)
+    return " to ".join(dict.fromkeys((whole(min(numbers)), whole(max(numbers)))))

@@ -232,7 +232,7 @@ def evidence_of(detail: Mapping[str, Any]) -> dict[str, Any]:
             for bound in detail.get("bounds") or ()
         ],
         "difference": estimate(*detail["difference"].values()) if detail.get("difference") else "",
-        "notes": [_text(note) for note in (notes if isinstance(notes, list) else [notes] if notes else [])],
+        "notes": list(map(_text, notes if isinstance(notes, list) else [notes] if notes else [])),
         "views": [_minus(_text(change["says"])) for change in changes_of(detail)],
         "tables": [_table(name, value) for name, value in tables if value and _is_table(value)],
         "facts": facts + [(name, _text(value)) for name, value in tables if value and not _is_table(value)],
@@ -299,10 +299,10 @@ def _table(label: str, items: list[dict[str, Any]]) -> dict[str, Any]:
     names = dict.fromkeys(name for item in items for name in item)
     # stored JSON has its keys in alphabetical order
     order = sorted(names, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER) - 1.5)
-    numeric = [all(item.get(name) is None or _is_number(item[name]) for item in items) for name in order]
+    numeric = {name for name in order if all(item.get(name) is None or _is_number(item[name]) for item in items)}
     return {
         "label": _LABELS.get(label, label),
-        "columns": [(_words(name), number) for name, number in zip(order, numeric, strict=True)],
+        "columns": [(_words(name), name in numeric) for name in order],
         "rows": [tuple(_cell(name, item.get(name)) for name in order) for item in items[:MOST]],
         "more": max(0, len(items) - MOST),
     }

@@ -57,7 +57,6 @@ class MetricSection:
     Args:
         name: name of the metric.
         title: heading.
-        summary: what question it answers.
         charts: its charts, those that are seen at once first: main ones, followed over training where they can be,
             and what several statistics or other tables show; then those of the other statistics.
         question: the question on *Layers* under which its charts stand.
@@ -66,20 +65,9 @@ class MetricSection:
 
     name: str
     title: str
-    summary: str
     charts: tuple[Drawn, ...]
     question: str = "other"
     absent: tuple[Statistic, ...] = ()
-
-    @property
-    def open(self) -> list[Drawn]:
-        """The charts that are seen at once."""
-        return [chart for chart in self.charts if chart.open]
-
-    @property
-    def more(self) -> list[Drawn]:
-        """The charts that wait until they are asked for."""
-        return [chart for chart in self.charts if not chart.open]
 
 
 @dataclass(frozen=True)
@@ -173,14 +161,14 @@ class Contents:
     @property
     def answers_of(self) -> dict[str, list[Row]]:
         """The answers by the name of the page that asks their question, those that open the report on the first."""
-        there = {page.removesuffix(".html") for page, _ in self.pages}
+        page_names = {page.removesuffix(".html") for page, _ in self.pages}
         by_page: dict[str, list[Row]] = {}
         opening = [lead.name for lead in self.leads]
         for answer in self.answers:
             name = str(answer["name"])
             page = "index" if name in opening else ANSWERED_ON.get(name, "layers")
             row = answer | {"tables": list(answer["tables"])}  # pages need their names alone
-            by_page.setdefault(page if page in there else "index", []).append(row)
+            by_page.setdefault(page if page in page_names else "index", []).append(row)
         return by_page
 
     @property
@@ -228,9 +216,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
         moments=moments(carried) if checkpoints else [],
         corpora=list(dict.fromkeys(map(str, corpus_names))),
         sites=[PATH, ATTENTION] if {"site": ATTENTION} in rows(queries.SITES) else [PATH],
-        statistics={
-            statistic.name: statistic.title for metric in catalogue.values() for statistic in metric.statistics
-        },
+        statistics={s.name: s.title for metric in catalogue.values() for s in metric.statistics},
     )
     cells = rows(queries.CELLS)
     trained = len(steps) > len({model for model, _ in steps})
@@ -281,9 +267,8 @@ def _sections(
 
     Analyses without statistics (static embeddings, journeys) have pages of their own and no section.
     """
-    rows: dict[str, dict[str, Row]] = {
-        name: {} for name in tried if name not in catalogue or catalogue[name].statistics
-    }
+    with_statistics = (name for name in tried if name not in catalogue or catalogue[name].statistics)
+    rows: dict[str, dict[str, Row]] = {name: {} for name in with_statistics}
     for row in read_rows(read, queries.STATISTICS, study):
         rows.setdefault(row["metric"], {})[row["statistic"]] = row
     tables: dict[str, set[str]] = {}
@@ -323,15 +308,13 @@ def _sections(
             opened = len(minor) if len(minor) + len(first) <= 2 else 0 if first else 1
             for place, statistic in enumerate(minor):
                 rest.append(drawn(of_statistic(name, statistic), statistic, open=place < opened))
+        in_pairs = {s.name for s in statistics if s.per == "pair" and "layer_pairs" in beside}
         return MetricSection(
             name=name,
             title=metric.title if metric else name,
-            summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",
             charts=(*first, *rest),
             question=metric.question if metric else "other",
-            absent=tuple(
-                s for s in statistics if s.name not in present and not (s.per == "pair" and "layer_pairs" in beside)
-            ),
+            absent=tuple(s for s in statistics if s.name not in {*present, *in_pairs}),
         )
 
     return [section(name) for name in sorted(rows, key=lambda name: (name in analyses(), name))]

@@ -119,15 +119,8 @@ def read_source(read: Read, query: str, study: str, name: str, title: str, table
 def styled(styles: Styles) -> list[dict[str, Any]]:
     """Return how each model is drawn, for a page's script."""
     return [
-        {
-            "model": style.model,
-            "role": style.role,
-            "light": style.light,
-            "dark": style.dark,
-            "shape": style.shape,
-            "dash": list(style.dash) if style.dash[1] else [],
-            "baseline": bool(style.baseline),
-        }
+        {name: getattr(style, name) for name in ("model", "role", "light", "dark", "shape")}
+        | {"dash": list(style.dash) if style.dash[1] else [], "baseline": bool(style.baseline)}
         for style in styles.models
     ]
 
@@ -178,18 +171,17 @@ def read_page(
     chapters: dict[str, list[Drawn]] = {}
     for metric, chart in charts:
         drawn = read_chart(read, explained(chart, metric), study=study, metric=metric.name)
-        scene = Scene(
-            study, styles, (), (), (), statistics={statistic.name: statistic.title for statistic in metric.statistics}
-        )
+        titles = {statistic.name: statistic.title for statistic in metric.statistics}
+        scene = Scene(study, styles, (), (), (), statistics=titles)
         if not drawn.empty and chart.chapter is not None:
             headings[chart.chapter.name] = chart.chapter
             chapters.setdefault(chart.chapter.name, []).append(draw_chart(drawn, scene))
-    every = [drawn for statistic in chapters.values() for drawn in statistic]
+    every = [drawn for charts_of_chapter in chapters.values() for drawn in charts_of_chapter]
     who = _checkpoint_choices(every, queries.read_rows(read, queries.MODELS, study), styles)
     if not who:
         return None
     places = {key: _places(every, key) for key in who}
-    sites = {site for statistic in places.values() for site, _ in statistic}
+    sites = {site for of_model in places.values() for site, _ in of_model}
     twins = {style.model: {"light": style.light, "dark": style.dark} for style in styles.models}
     grey = {"light": FLOOR_GREY, "dark": FLOOR_GREY}
     return ChartPage(
@@ -207,7 +199,7 @@ def read_page(
             "ramp": RAMP,
             "grey": FLOOR_GREY,
         },
-        chapters={name: tuple(statistic) for name, statistic in chapters.items()},
+        chapters={name: tuple(charts_of_chapter) for name, charts_of_chapter in chapters.items()},
         headings=headings,
         sites=("path", "attention") if "attention" in sites else ("path",) if sites else (),
         more=more(read, study, list(who), styles) if more else {},
@@ -217,7 +209,7 @@ def read_page(
 def _places(charts: Sequence[Drawn], who: Who) -> set[tuple[str, int]]:
     places: set[tuple[str, int]] = set()
     for drawn in charts:
-        if drawn.chart.by_layer and drawn.frame is not None and not drawn.frame.empty:
+        if drawn.chart.by_layer and drawn.rows:
             frame = drawn.frame
             rows = frame[(frame["model"] == who[0]) & (frame["checkpoint"] == who[1])]
             pairs = rows[["site", "layer"]].dropna().drop_duplicates()
@@ -300,10 +292,8 @@ def known(frame: pd.DataFrame, who: Sequence[Who]) -> list[dict[str, Any]]:
         rows_of_model = frame[(frame["model"] == model) & (frame["checkpoint"] == checkpoint)]
         if rows_of_model.empty:  # its static embeddings were not analysed
             continue
-        columns = (rows_of_model[name].tolist() for name in ("fact", "value", "said"))
-        rows: dict[str, tuple[Any, Any]] = {
-            str(fact): (value, text) for fact, value, text in zip(*columns, strict=True)
-        }
+        columns = ["fact", "value", "said"]
+        rows = {str(fact): (value, text) for fact, value, text in rows_of_model[columns].itertuples(index=False)}
         kind = str(rows.get("positions", (None, "unrecognised"))[1])
         plain = [fact for fact in rows if not _SPREAD.fullmatch(fact) and not fact.startswith(_HIDDEN)]
         models.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reporter.charts.chart import Drawn
 from reporter.charts.drawing import Choice, first_choice
@@ -22,7 +22,6 @@ from reporter.report.contents import Contents, read_contents
 from reporter.report.tables import parsed
 from reporter.report.tex import PREAMBLE, PaperTable, environment, profile_tables, table, tables_of, typeset
 from reporter.store import Store
-from reporter.store.formats import Result, write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,37 +137,21 @@ def export(study: str, out: Path, to: Path, request: Wanted) -> list[Path]:
     figures = chosen_figures(contents, request.figures)
     choice = choice_of(contents, request.choose, figures)
     with replacing(to) as fresh:
-        files = _Files(fresh)
-        _figures(contents, figures, choice, request, files)
-        _tables(contents, request.width, files)
+        _figures(contents, figures, choice, request, fresh)
+        _tables(contents, request.width, fresh)
         cited = cite(contents, figures.values())
         made = f"SHA-256 of the numbers: `{cited.numbers_hash}`, made by\n\n```sql\n{cited.sql}\n```"
         hashes = made if cited.numbers_hash else "Numbers by layer: none."
-        files.text("methods.md", f"{as_plain(cited.methods)}\n\n{hashes}\n")
-        files.text("methods.tex", f"{typeset(cited.methods)}\n")
-        files.text("references.bib", cited.bibtex)
-    return [to / path.relative_to(fresh) for path in files.written]
+        _write(fresh / "methods.md", f"{as_plain(cited.methods)}\n\n{hashes}\n")
+        _write(fresh / "methods.tex", f"{typeset(cited.methods)}\n")
+        _write(fresh / "references.bib", cited.bibtex)
+        names = sorted(path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file())
+    return [to / name for name in names]
 
 
-class _Files:
-    """A new folder, and what was written into it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.written: list[Path] = []
-
-    def text(self, name: str, text: str) -> None:
-        self.bytes(name, text.encode())
-
-    def bytes(self, name: str, content: bytes) -> None:
-        path = inside(self.folder, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        self.written.append(path)
-
-    def csv(self, name: str, frame: pd.DataFrame) -> None:
-        rows = [tuple(_python_value(value) for value in row.values()) for row in queries.rows_of(frame)]
-        self.text(f"tables/{name}.csv", write(Result(tuple(map(str, frame.columns)), rows, len(rows)), "csv") + "\n")
+def _write(path: Path, content: str | bytes) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def read_study(study: str, out: Path) -> Contents:
@@ -182,7 +165,7 @@ def read_study(study: str, out: Path) -> Contents:
     return contents.drawn()
 
 
-def _figures(contents: Contents, figures: Mapping[str, Drawn], choice: Choice, request: Wanted, files: _Files) -> None:
+def _figures(contents: Contents, figures: Mapping[str, Drawn], choice: Choice, request: Wanted, folder: Path) -> None:
     size = FigureSize(request.width, request.font_size)
     version = parsed(contents.study["versions"], dict).get("reporter", "")
     source = f"Study {contents.study['study']}, reporter {version}".strip() + "."
@@ -197,19 +180,19 @@ def _figures(contents: Contents, figures: Mapping[str, Drawn], choice: Choice, r
                 continue
         else:
             for ending in request.formats:
-                files.bytes(f"figures/{_file(name)}.{ending}", PICTURES[ending](svg))
+                _write(inside(folder, f"figures/{_file(name)}.{ending}"), PICTURES[ending](svg))
             included.append(_included(figure, request))
         import pandas as pd
 
-        files.csv(_file(name), pd.concat([rows for _, rows in figure.panels()]))
+        _csv_file(folder, _file(name), pd.concat([rows for _, rows in figure.panels()]))
         if tables := profile_tables(figure, request.width):
-            _table_files(_file(name), tables, request.width, files)
+            _table_files(folder, _file(name), tables, request.width)
     if included:
         for place in range(MOST_FLOATS, len(included), MOST_FLOATS):
             included[place] = f"\\clearpage\n\n{included[place]}"
-        files.text("figures.tex", "\n\n".join([PREAMBLE, *included]) + "\n")
+        _write(folder / "figures.tex", "\n\n".join([PREAMBLE, *included]) + "\n")
     if left_out:
-        files.text("left-out.txt", "\n".join(["No picture was made of:", *left_out]) + "\n")
+        _write(folder / "left-out.txt", "\n".join(["No picture was made of:", *left_out]) + "\n")
 
 
 def _file(name: str) -> str:
@@ -234,7 +217,7 @@ def _included(figure: Figure, request: Wanted) -> str:
     )
 
 
-def _tables(contents: Contents, width: float, files: _Files) -> None:
+def _tables(contents: Contents, width: float, folder: Path) -> None:
     """Write each table as CSV, complete, and those that a paper shows as Markdown and LaTeX, too."""
     import pandas as pd
 
@@ -245,16 +228,18 @@ def _tables(contents: Contents, width: float, files: _Files) -> None:
         frames |= answer["tables"]
     for name, frame in frames.items():
         if len(frame):
-            files.csv(name, frame)
+            _csv_file(folder, name, frame)
     for name, shown in tables_of(contents, width).items():
-        _table_files(name, shown, width, files)
+        _table_files(folder, name, shown, width)
 
 
-def _table_files(name: str, shown: Sequence[PaperTable], width: float, files: _Files) -> None:
-    files.text(f"tables/{name}.tex", "\n\n".join([PREAMBLE, *(table(part, width) for part in shown)]) + "\n")
-    files.text(f"tables/{name}.md", "\n\n".join(part.markdown for part in shown) + "\n")
+def _csv_file(folder: Path, name: str, frame: pd.DataFrame) -> None:
+    path = inside(folder, f"tables/{name}.csv")
+    path.parent.mkdir(exist_ok=True)
+    queries.write_csv(path, frame)
 
 
-def _python_value(value: Any) -> Any:
-    item = getattr(value, "item", None)  # of NumPy
-    return item() if item is not None and getattr(value, "shape", None) == () else value
+def _table_files(folder: Path, name: str, shown: Sequence[PaperTable], width: float) -> None:
+    tables = "\n\n".join([PREAMBLE, *(table(part, width) for part in shown)])
+    _write(inside(folder, f"tables/{name}.tex"), f"{tables}\n")
+    _write(inside(folder, f"tables/{name}.md"), "\n\n".join(part.markdown for part in shown) + "\n")

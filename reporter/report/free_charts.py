@@ -156,9 +156,8 @@ def _differences(
 def explained(chart: Chart, metric: Definition) -> Chart:
     """Return a chart that a metric or an analysis names, with definition, sources and terms filled in."""
     by_name = {statistic.name: statistic for statistic in metric.statistics}
-    statistics = [
-        by_name[name] for name in (by_name if chart.statistics == ("*",) else chart.statistics) if name in by_name
-    ]
+    names = by_name if chart.statistics == ("*",) else chart.statistics
+    statistics = [by_name[name] for name in names if name in by_name]
     sources = tuple(dict.fromkeys((*chart.sources, *_sources(statistics))))
     if not chart.columns:
         return replace(chart, definition=chart.definition or _definitions_of(statistics), sources=sources)

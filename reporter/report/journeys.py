@@ -201,7 +201,7 @@ def _number_images(
             "high": max(10.0, high) if drawing == "rank" else high or 1.0,
         }
         part = FigurePanel(explorer.data["specs"][drawing], rows, title)
-        images[column] = compose([part], SMALL, values, legends={"hue": ""})
+        images[column] = compose([part], SMALL, values, legend="")
     return images
 
 

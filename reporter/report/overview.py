@@ -14,7 +14,7 @@ from reporter.core.numbers import counted, whole
 from reporter.core.places import capital, listed, token_set
 from reporter.judge.numbers import main_statistics
 from reporter.report import tables as queries
-from reporter.report.citing import read_passes
+from reporter.report.citing import read_passes, span
 from reporter.report.compared import path_of
 from reporter.report.sentences import Sentence, scope_of, sentences_of
 from reporter.report.sides import PAIR, MainStatistics, Number, Side
@@ -123,22 +123,16 @@ def read_overview(read: Read, contents: Contents) -> Overview:
         read: runs a query.
         contents: the study, with its charts, claims and cells.
     """
-    own = contents.scene.styles.own
-    charts = {
-        drawn.id: drawn for drawn in contents.charts if drawn.chart.kind in ("profile", "dots") and drawn.chart.main
-    }
-    known = {
-        name: statistic for name, statistic in main_statistics().items() if name in charts and not charts[name].empty
-    }
-    numbers = MainStatistics(read, contents, known)
-    tables = tuple(
-        CorpusTable(corpus, rows)
-        for corpus in contents.scene.corpora
-        if (rows := tuple(_rows(numbers, charts, corpus)))
-    )
+    main = (drawn for drawn in contents.charts if drawn.chart.main)
+    charts = {drawn.id: drawn for drawn in main if drawn.chart.kind in ("profile", "dots")}
+    shown = {name for name, drawn in charts.items() if not drawn.empty}
+    numbers = MainStatistics(read, contents, {name: s for name, s in main_statistics().items() if name in shown})
+    tables = [CorpusTable(corpus, tuple(_rows(numbers, charts, corpus))) for corpus in contents.scene.corpora]
+    tables = [table for table in tables if table.rows]
+    models = tuple(map(Side.of, contents.scene.styles.own))
     sides, sentences = numbers.sides, tuple(sentences_of(numbers)) if tables else ()
     return Overview(
-        line=_line(contents, numbers),
+        line=_line(numbers),
         numbers=numbers,
         sentences=sentences,
         scope=scope_of(numbers) if tables else "",
@@ -146,8 +140,8 @@ def read_overview(read: Read, contents: Contents) -> Overview:
         sets=tuple((view, token_set(view)) for view in numbers.sets),
         columns=numbers.columns if tables else (),
         difference=f"{sides[0].name} − {sides[1].name}" if sides and tables else "",
-        models=tuple(map(Side.of, own)) if any(side.several for side in numbers.columns) and tables else (),
-        tables=tables,
+        models=models if any(side.several for side in numbers.columns) and tables else (),
+        tables=tuple(tables),
         quote=tuple(_quote(contents, numbers)),
     )
 
@@ -166,9 +160,8 @@ def _rows(numbers: MainStatistics, charts: Mapping[str, Drawn], corpus: str) -> 
             lacking = any(numbers.lacking(name, corpus, view) is not None for view in numbers.views)
             over = "over the layers that both have" if lacking and not note else ""
             meaning = charts[name].chart.lead
-            lines.append(
-                StatisticRow(name, capital(statistic.title), statistic.unit, meaning, note, over, effect, cells)
-            )
+            title = capital(statistic.title)
+            lines.append(StatisticRow(name, title, statistic.unit, meaning, note, over, effect, cells))
     yield from sorted(lines, key=lambda line: (bool(line.note), -line.effect))
 
 
@@ -176,41 +169,33 @@ def _cells(numbers: MainStatistics, name: str, corpus: str, view: str, lines: tu
     apart = numbers.sides if numbers.comparable(name) else None
     difference = numbers.difference(name, corpus, view, *apart) if apart else None
     several = any(side.several for side in numbers.columns)
-    columns, models = numbers.columns, map(Side.of, numbers.styles) if several else ()
-    of_columns, of_models = (
-        tuple(numbers.number(name, corpus, view, side) for side in sides) for sides in (columns, models)
-    )
+    models = map(Side.of, numbers.styles) if several else ()
+    of_columns = tuple(numbers.number(name, corpus, view, side) for side in numbers.columns)
+    of_models = tuple(numbers.number(name, corpus, view, side) for side in models)
     return Cells(of_columns, difference, lines, of_models)
 
 
 def _paths(numbers: MainStatistics, name: str, corpus: str) -> dict[str, tuple[tuple[Side, str], ...]]:
     """Return the small profiles of a row by token set, on one scale for all."""
-    found = {
-        (view, side): profile
-        for view in numbers.sets
-        for side in numbers.columns
-        if (profile := numbers.curve(name, corpus, view, side)) is not None and len(profile.x) > 1
+    curves = {
+        (view, side): numbers.curve(name, corpus, view, side) for view in numbers.sets for side in numbers.columns
     }
-    values = [value for profile in found.values() for value in profile.values.tolist()]
-    return {
-        view: tuple(
-            (side, path_of(list(zip(profile.x, profile.values, strict=True)), min(values), max(values)))
-            for (of_view, side), profile in found.items()
-            if of_view == view
-        )
-        for view in numbers.sets
-    }
+    shown = {key: profile for key, profile in curves.items() if profile is not None and len(profile.x) > 1}
+    values = [value for profile in shown.values() for value in profile.values.tolist()]
+    paths: dict[str, tuple[tuple[Side, str], ...]] = dict.fromkeys(numbers.sets, ())
+    for (view, side), profile in shown.items():
+        points = list(zip(profile.x, profile.values, strict=True))
+        paths[view] = (*paths[view], (side, path_of(points, min(values), max(values))))
+    return paths
 
 
 def _charts(numbers: MainStatistics, charts: Mapping[str, Drawn], first: Sequence[str]) -> tuple[str, ...]:
     """Return the statistics of the four charts: those that the sentences are about, and the usual ones."""
-    possible = {name for name, drawn in charts.items() if drawn.chart.kind == "profile" and name in numbers.known} - {
-        name for name in numbers.known if not numbers.comparable(name)
-    }
+    profiles = {name for name, drawn in charts.items() if drawn.chart.kind == "profile"}
+    possible = {name for name in profiles & numbers.known.keys() if numbers.comparable(name)}
     usual = [name for choice in PREFERRED if (name := next((n for n in choice if n in possible), ""))]
     chosen = list(dict.fromkeys([*(name for name in first if name in possible), *usual]))
     corpus = numbers.corpora[0] if numbers.corpora else ""
-
     effect = {n: max((numbers.effect(n, corpus, view) for view in numbers.views), default=0.0) for n in possible}
     chosen += sorted(possible - set(chosen), key=lambda name: (-effect[name], name))
     return tuple(chosen[: len(PREFERRED)])
@@ -219,7 +204,7 @@ def _charts(numbers: MainStatistics, charts: Mapping[str, Drawn], first: Sequenc
 # What stands around them.
 
 
-def _line(contents: Contents, numbers: MainStatistics) -> str:
+def _line(numbers: MainStatistics) -> str:
     """Say what is compared, on what."""
     blocks, styles = numbers.blocks, numbers.styles_by_role
     if not styles:
@@ -246,10 +231,9 @@ def _role(style: ModelStyle) -> str:
 
 def _blocks(blocks: Mapping[str, int], styles: Sequence[ModelStyle]) -> str:
     sizes = [blocks[style.model] for style in styles if style.model in blocks]
-    if not sizes:
-        return ""
-    low, high = min(sizes), max(sizes)
-    return f", {counted(low, 'block')}" if low == high else f", {low} to {high} blocks"
+    if len(set(sizes)) > 1:
+        return f", {min(sizes)} to {max(sizes)} blocks"
+    return f", {counted(sizes[0], 'block')}" if sizes else ""
 
 
 def _quote(contents: Contents, numbers: MainStatistics) -> Iterator[str]:
@@ -296,15 +280,14 @@ def _sinks_note(numbers: MainStatistics) -> str:
 
 def _texts_note(contents: Contents, numbers: MainStatistics) -> str:
     texts = sum(numbers.texts.get(corpus, 0) for corpus in numbers.corpora)
-    own, passes = {style.model for style in numbers.styles}, read_passes(contents)
+    models, passes = {style.model for style in numbers.styles}, read_passes(contents)
+    readings = [r for corpus in numbers.corpora for r in passes.get(corpus, ()) if r.model in models]
     tokens: Counter[str] = Counter()
     cut: Counter[str] = Counter()
-    for reading in (reading for corpus in numbers.corpora for reading in passes.get(corpus, ())):
-        if reading.model in own:
-            tokens[reading.model] += reading.tokens
-            cut[reading.model] += reading.cut
-    sizes = sorted(set(tokens.values()))
-    size = "" if not sizes else f", {' to '.join(dict.fromkeys((whole(sizes[0]), whole(sizes[-1]))))} tokens per model"
+    for reading in readings:
+        tokens[reading.model] += reading.tokens
+        cut[reading.model] += reading.cut
+    size = f", {span(list(tokens.values()))} tokens per model" if tokens else ""
     most = max(cut.values(), default=0)
     cut_short = f"; {counted(most, 'text') if most else 'none'} cut short" if tokens else ""
     return f"{capital(counted(texts, 'text'))}{size}{cut_short}."

@@ -18,8 +18,9 @@ from types import BuiltinMethodType, MappingProxyType, MethodType
 from typing import Any
 
 from jinja2 import Template, TemplateError, TemplateNotFound, TemplateRuntimeError, nodes, pass_context
+from jinja2.environment import TemplateModule
 from jinja2.exceptions import SecurityError
-from jinja2.runtime import BlockReference, Context, LoopContext, Macro, Undefined
+from jinja2.runtime import BlockReference, Context, LoopContext, Macro, TemplateReference, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace, missing
 from jinja2.visitor import NodeTransformer
@@ -28,7 +29,7 @@ from reporter.core.errors import ReporterError, with_type
 from reporter.report.explorers import Explorer
 from reporter.report.look import ReportLook
 
-_PLAIN = (str, bool, Number, date, time, timedelta, datetime, type(None))
+_PLAIN = (str, bool, Number, date, time, timedelta, datetime, range, type(None))
 _SEQUENCES = (list, tuple, set, frozenset, range)
 _MAPPINGS = (dict, MappingProxyType)
 _TEXT = (
@@ -71,8 +72,6 @@ def is_data(value: Any) -> bool:
         return True
     if isinstance(value, _MAPPINGS):
         return all(is_data(key) and is_data(item) for key, item in value.items())
-    if isinstance(value, range):
-        return True
     return all(map(is_data, value)) if isinstance(value, _SEQUENCES) else _is_record(type(value))
 
 
@@ -83,16 +82,16 @@ def _is_record(kind: type) -> bool:
 def _visible(value: Any) -> frozenset[str]:
     """Return the attributes of a value that a template of others may ask for."""
     kind = type(value)
-    own = frozenset[str]().union(*(METHODS.get(base, ()) for base in kind.__mro__))
+    names_offered = frozenset[str]().union(*(METHODS.get(base, ()) for base in kind.__mro__))
     if _is_record(kind):
         names = {field.name for field in fields(kind)}
         names |= {name for base in kind.__mro__ for name, held in vars(base).items() if isinstance(held, property)}
-        return own | {name for name in names if not name.startswith("_")}
+        return names_offered | {name for name in names if not name.startswith("_")}
     if isinstance(value, tuple):
-        return own | frozenset(getattr(kind, "_fields", ()))
+        return names_offered | frozenset(getattr(kind, "_fields", ()))
     if isinstance(value, LoopContext):
-        return own | _LOOP
-    return own | {"super"} if isinstance(value, BlockReference) else own
+        return names_offered | _LOOP
+    return names_offered | {"super"} if isinstance(value, BlockReference) else names_offered
 
 
 class RestrictedTemplate(Template):
@@ -111,8 +110,8 @@ class RestrictedTemplate(Template):
             wrong.filename, wrong.lineno = _place(error)  # type: ignore[attr-defined]
             raise wrong from error
         guard = str(self.environment.globals["guard"])
-        before, there, _ = page.partition(guard)
-        return page if there and _HEAD.fullmatch(before) else f"<!doctype html>\n{guard}\n{page}"
+        before, policy, _ = page.partition(guard)
+        return page if policy and _HEAD.fullmatch(before) else f"<!doctype html>\n{guard}\n{page}"
 
 
 _HEAD = re.compile(r'<!doctype html>\n<html lang="en"(?: data-theme="\w+")?>\n<head>\n<meta charset="utf-8">\n')
@@ -265,9 +264,7 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
 
 def _is_module(value: Any) -> bool:
     """Tell whether a value is what ``import`` gives, or ``self``: macros and blocks by name."""
-    return type(value).__name__ in ("TemplateModule", "TemplateReference") and type(value).__module__.startswith(
-        "jinja2."
-    )
+    return isinstance(value, (TemplateModule, TemplateReference))
 
 
 class _Counting(NodeTransformer):

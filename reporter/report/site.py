@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, TemplateError
 
@@ -19,7 +19,7 @@ from reporter.charts.layout import ATTENTION, PATH, panels_of
 from reporter.charts.picture import Figure, FigureSize, figure_svg, preview_png
 from reporter.charts.styles import DECODER, ENCODER, RAMP
 from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
-from reporter.core.numbers import counted, is_null
+from reporter.core.numbers import counted
 from reporter.core.outputs import inside, replacing, require_replaceable
 from reporter.core.places import TOKEN_SETS, token_set
 from reporter.metrics.analysis import analyses
@@ -35,10 +35,6 @@ from reporter.report.look import ReportLook, read_look
 from reporter.report.search import search_index
 from reporter.report.templating import ASSETS, carry_assets, environment, inline_json, write, write_assets
 from reporter.store import Store
-from reporter.store.formats import csv_field, csv_line
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The page of one study.
 
@@ -109,10 +105,8 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
                 "both": more.get("both", False),
                 "names": TOKEN_SETS,
             }
-        values = (
-            shared | controls | {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data} | more
-        )
-        return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(values)
+        of_page = {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data}
+        return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(shared | controls | of_page | more)
 
     by_id = {drawn.id: drawn for drawn in contents.charts if drawn.shown}
     lead = by_id.get(contents.leads[0].picture)
@@ -200,7 +194,7 @@ def sparkline(contents: Contents) -> dict[str, Any] | None:
     """Return a study's first main profile on its first corpus, for the list of studies."""
     scene = contents.scene
     for drawn in contents.glance:
-        if drawn.chart.kind != "profile" or drawn.frame is None or drawn.frame.empty:
+        if drawn.chart.kind != "profile" or drawn.frame.empty:
             continue
         panel, profiles = panels_of(drawn.frame, "corpus", scene)[0], profiles_of(drawn, scene)
         courses = {style: profiles.get((panel.value, scene.views[0], style.model), []) for style in scene.styles.own}
@@ -307,12 +301,11 @@ def render(
                 drawn = look.of(contents).drawn()
                 with replacing(out, name) as folder:
                     illustrated = with_images(drawn, folder, address) if alone else drawn
-                    written = _write_study(folder, illustrated, look, definitions)
+                    written = _write_study(folder, illustrated, look)
                     carry_assets(fresh, folder)
                 pages += [out / name / page for page in written]
-                images += [illustrated.preview if address else f"{name}/{illustrated.preview}"] * bool(
-                    illustrated.preview
-                )
+                if image := illustrated.preview:
+                    images.append(image if address else f"{name}/{image}")
         cards = [_card(out / str(contents.study["study"]), contents, definitions) for contents in shown]
         preview = {"title": "Studies", "text": "; ".join(card["title"] for card in cards), "image": "".join(images[:1])}
         index = environment().get_template("index.html")
@@ -346,14 +339,12 @@ def _wanted(database: Path, stored: Sequence[str], studies: Sequence[str] | None
     return names
 
 
-def _write_study(
-    folder: Path, contents: Contents, look: ReportLook, definitions: Mapping[str, Definition]
-) -> list[str]:
+def _write_study(folder: Path, contents: Contents, look: ReportLook) -> list[str]:
     """Write pages and data of a study into a new folder; return the names of the pages."""
     templates = environment(look.templates)
     templates.globals["look"] = look
     try:
-        return _write_pages(folder, contents, templates, definitions)
+        return _write_pages(folder, contents, templates)
     except TemplateError as error:
         if look.templates is None:
             raise
@@ -365,7 +356,7 @@ def _write_study(
         ) from error
 
 
-def _write_pages(folder: Path, contents: Contents, templates: Any, definitions: Mapping[str, Definition]) -> list[str]:
+def _write_pages(folder: Path, contents: Contents, templates: Any) -> list[str]:
     pages = study_pages(contents, templates)
     for explorer in contents.explorers:
         template = "charts.html" if isinstance(explorer, ChartPage) and explorer.name not in BESIDES else explorer.page
@@ -385,20 +376,9 @@ def _write_pages(folder: Path, contents: Contents, templates: Any, definitions: 
     return list(pages)
 
 
-_ROWS = 10_000
-
-
 def _write_data(fresh: Path, contents: Contents) -> None:
     """Write CSVs and chart data into a fresh folder."""
     import pandas as pd
-
-    def write_csv(name: str, frame: pd.DataFrame) -> None:
-        with inside(fresh, f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            file.write(csv_line(csv_field(str(column)) for column in frame) + "\n")
-            for start in range(0, len(frame), _ROWS):  # a few at a time: as texts they take much memory
-                some = frame.iloc[start : start + _ROWS]
-                rows = zip(*(_csv_fields(column) for _, column in some.items()), strict=True)
-                file.writelines(csv_line(row) + "\n" for row in rows)
 
     def write_parts(parts: Mapping[str, Any]) -> None:
         for name, value in parts.items():
@@ -407,8 +387,8 @@ def _write_data(fresh: Path, contents: Contents) -> None:
             inside(fresh, f"{name}.js").write_text(text, encoding="utf-8")
 
     for drawn in contents.every:
-        if drawn.frame is not None:
-            write_csv(drawn.id, drawn.frame)
+        if drawn.read:
+            queries.write_csv(inside(fresh, f"{drawn.id}.csv"), drawn.frame)
         if drawn.shown:
             write_parts(page_data(drawn))  # each at once: all together would be a few times the database
     tables = {"models": contents.models, "corpora": contents.corpora, "cells": contents.cells}
@@ -420,24 +400,13 @@ def _write_data(fresh: Path, contents: Contents) -> None:
     frames |= {"compared": contents.compared.frame} if contents.compared else {}
     frames |= {"findings": contents.findings.frame} if contents.findings.all else {}
     for name, frame in frames.items():
-        write_csv(name, frame)
+        queries.write_csv(inside(fresh, f"{name}.csv"), frame)
     for explorer in contents.explorers:
         write_parts(explorer.parts)
         for source in explorer.sources:
-            write_csv(source.name, source.frame)
+            queries.write_csv(inside(fresh, f"{source.name}.csv"), source.frame)
     write_parts({"search": search_index(contents)})
     (fresh / "references.bib").write_text(cite(contents, contents.every).bibtex, encoding="utf-8")
-
-
-def _csv_fields(column: pd.Series[Any]) -> list[str]:
-    """Return a column as fields of a CSV; pandas takes three times as long."""
-    values: list[Any] = column.tolist()
-    if column.dtype == float:
-        return ["" if value != value else repr(value) for value in values]
-    if column.dtype == object:
-        return [csv_field(None if null else value) for value, null in zip(values, column.isna().tolist(), strict=True)]
-    fields = {value: csv_field(None if is_null(value) else value) for value in set(values)}  # most come again
-    return [fields[value] for value in values]
 
 
 def _card(folder: Path, contents: Contents, definitions: Mapping[str, Definition]) -> queries.Row:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Read, filled
 from reporter.core.json_text import parse_json
-from reporter.core.numbers import counted, short, whole
+from reporter.core.numbers import counted, is_null, short, whole
 from reporter.core.places import listed, ranges
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.models.checkpoint import UNLEARNED
+from reporter.store.formats import csv_field, csv_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,6 +98,29 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
 def read_rows(read: Read, query: str, study: str) -> list[Row]:
     """Return the rows of a query whose only parameter is the study."""
     return rows_of(read(filled(query, study=study)))
+
+
+_TOGETHER = 10_000
+
+
+def write_csv(path: Path, frame: pd.DataFrame) -> None:
+    """Write a frame as CSV, some rows at a time: as texts they take much memory."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(csv_line(csv_field(str(column)) for column in frame) + "\n")
+        for start in range(0, len(frame), _TOGETHER):
+            columns = (_csv_fields(column) for _, column in frame.iloc[start : start + _TOGETHER].items())
+            file.writelines(csv_line(row) + "\n" for row in zip(*columns, strict=True))
+
+
+def _csv_fields(column: pd.Series[Any]) -> list[str]:
+    """Return a column as fields of a CSV; pandas takes three times as long."""
+    values: list[Any] = column.tolist()
+    if column.dtype == float:
+        return ["" if value != value else repr(value) for value in values]
+    if column.dtype == object:
+        return [csv_field(None if null else value) for value, null in zip(values, column.isna().tolist(), strict=True)]
+    fields = {value: csv_field(None if is_null(value) else value) for value in set(values)}  # most come again
+    return [fields[value] for value in values]
 
 
 @dataclass(frozen=True)
@@ -299,9 +324,8 @@ def _effect_of_threshold(rows: Sequence[Mapping[str, Any]]) -> str:
         f"{worst['layer']}).",
     ]
     if several > 1:
-        sentences.append(
-            f"It changes by more than {MATTERS:g} in {several} of {len(measured)} pairs of model and corpus."
-        )
+        share = f"{several} of {len(measured)} pairs of model and corpus"
+        sentences.append(f"It changes by more than {MATTERS:g} in {share}.")
     if several:
         sentences.append("See the figure 'Does the sink threshold matter?'.")
     return " ".join(sentences)

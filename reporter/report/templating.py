@@ -77,8 +77,8 @@ def environment(templates: Mapping[str, str] | None = None) -> Environment:
         if place := kept():
             made.bytecode_cache = FileSystemBytecodeCache(str(place))
     else:
-        own = FunctionLoader(lambda name: (templates[name], name, None) if name in templates else None)
-        made = RestrictedEnvironment(loader=ChoiceLoader([own, ours, PrefixLoader({"reporter": ours})]), **options)
+        theirs = FunctionLoader(lambda name: (templates[name], name, None) if name in templates else None)
+        made = RestrictedEnvironment(loader=ChoiceLoader([theirs, ours, PrefixLoader({"reporter": ours})]), **options)
     made.globals["build"] = build()  # a run writes pages of another build again
     made.globals["methods"] = METHODS
     made.globals["scripts"] = scripts = {name: Markup(read_script(name)) for name in ("first", "last")}
@@ -123,7 +123,7 @@ def guard(policy: str) -> Markup:
 
 
 def _correlation_rows(drawn: Drawn) -> list[dict[str, Any]]:
-    return [] if drawn.frame is None else correlation_rows(drawn.frame)
+    return correlation_rows(drawn.frame)
 
 
 def coded(text: str) -> Markup:
@@ -212,45 +212,28 @@ def join_modules(scripts: Path, entry: str) -> str:
 
     Each module becomes a function that returns its exports, so that names stay its own; modules run in the order in
     which a browser would run them. Of import and export only two forms are known, each at the beginning of a line:
-    ``import { a, b as c } from "./name.js";`` (or without names) and ``export`` before const, class or function.
+    ``import { a, b as c } from "./name.js";`` (or without names) and ``export`` before const, class or function. What
+    modules import of each other is checked by ``tsc``.
     """
-    exports = dict[str, list[str]]()
-    joined = list[str]()
+    joined = dict[str, str]()
 
-    def add(name: str, path: tuple[str, ...]) -> None:
-        if name in path:
-            raise ValueError(f"scripts import each other in a circle: {' -> '.join((*path[path.index(name) :], name))}")
-        if name in exports:
-            return
-        try:
-            text = (scripts / f"{name}.js").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise ValueError(
-                f"{path[-1]}.js imports {name}.js, which is not there" if path else f"no {name}.js"
-            ) from None
+    def bind(statement: re.Match[str]) -> str:
+        names = (statement[1] or "").strip().replace(" as ", ": ")
+        return f"const {{ {names} }} = module_{statement[2]};" if names else ""
 
-        def bind(statement: re.Match[str]) -> str:
-            source = statement[2]
-            add(source, (*path, name))
-            imports = [
-                [part.strip() for part in item.split(" as ")]
-                for item in (statement[1] or "").split(",")
-                if item.strip()
-            ]
-            for item, *_ in imports:
-                if item not in exports[source]:
-                    raise ValueError(f"{name}.js imports {item} from {source}.js, which does not export it")
-            return f"const {{ {', '.join(': '.join(item) for item in imports)} }} = module_{source};" if imports else ""
-
+    def add(name: str) -> None:
+        text = (scripts / f"{name}.js").read_text(encoding="utf-8")
+        for source in _IMPORT.findall(text):
+            if source[1] not in joined:
+                add(source[1])
         names = _EXPORT.findall(text)
         text = _EXPORT.sub("", _IMPORT.sub(bind, text))
         if other := _OTHER.search(text):
             raise ValueError(f"{name}.js has a form of import or export that is not known here: {other[0]}")
-        exports[name] = names
-        joined.append(f"const module_{name} = (() => {{\n{text}return {{ {', '.join(names)} }};\n}})();\n")
+        joined[name] = f"const module_{name} = (() => {{\n{text}return {{ {', '.join(names)} }};\n}})();\n"
 
-    add(entry, ())
-    return "".join(joined)
+    add(entry)
+    return "".join(joined.values())
 
 
 @cache
@@ -293,10 +276,5 @@ def _kept_bundle() -> str:
 
 def write(path: Path, text: str) -> None:
     """Write a text so that a reader sees the old one or the new one, never half of it."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, never half of it."""
     with drafted(path) as draft:
-        draft.write_bytes(content)
+        draft.write_bytes(text.encode())

@@ -274,14 +274,12 @@ def _compared(contents: Contents, width: float) -> dict[str, list[PaperTable]]:
             for kind, lines in kinds.items():
                 name = "-".join(filter(None, ("compared", kind, str(comparison["corpus"]).replace(".", "-"), view)))
                 what = "Means over models and layers" if kind == "roles" else "Mean over the embedding and all blocks"
-                caption = (
-                    f"{what}, with 95 % intervals, on {comparison['corpus']}. Computed from {VIEWS.get(view, view)}."
-                )
+                tokens = VIEWS.get(view, view)
+                caption = f"{what}, with 95 % intervals, on {comparison['corpus']}. Computed from {tokens}."
                 cells = [[_estimate(cell["numbers"][place]) for cell in line["cells"]] for line in lines]
                 measured = [any(cell != "–" for cell in of_models) for of_models in zip(*cells, strict=True)]
-                grid = PaperTable(
-                    "compared" if not tables else name, caption, {}, [list(compress(row, measured)) for row in cells]
-                )
+                rows = [list(compress(row, measured)) for row in cells]
+                grid = PaperTable(name if tables else "compared", caption, {}, rows)
                 shown = list(compress(names, measured))
                 tables[grid.name] = _split(grid, shown, [line["name"] for line in lines], width)
     return tables
@@ -307,12 +305,8 @@ def profile_tables(figure: Figure, width: float) -> list[PaperTable]:
             cells.setdefault(layer, {})[str(row["model"])] = _estimate(row)
         if cells and len(models) <= MOST_MODELS:
             caption = f"{figure.quantity} with 95 % intervals{f', on {panel.label}' if panel.label else ''}. {said}"
-            grid = PaperTable(
-                "-".join(filter(None, (name, panel.value))),
-                caption.strip(),
-                {},
-                [[by_model.get(model, "–") for by_model in cells.values()] for model in models],
-            )
+            rows_of_models = [[by_model.get(model, "–") for by_model in cells.values()] for model in models]
+            grid = PaperTable("-".join(filter(None, (name, panel.value))), caption.strip(), {}, rows_of_models)
             tables += _split(grid, list(cells), models, width, "Block" if step else "Layer")
     return tables
 
@@ -332,9 +326,8 @@ def _split(
         part = slice(start, start + step)
         columns = {"Model" if is_tall else what: NAMES, **dict.fromkeys(across[part], 1.0)}
         label = grid.name if not start else f"{grid.name}-{start // step + 1}"
-        parts.append(
-            PaperTable(label, grid.caption, columns, [[name, *row[part]] for name, row in zip(down, rows, strict=True)])
-        )
+        cells = [[name, *row[part]] for name, row in zip(down, rows, strict=True)]
+        parts.append(PaperTable(label, grid.caption, columns, cells))
     return parts
 
 

@@ -124,6 +124,16 @@ class Tab:
             button = {"button": "left", "clickCount": 1} if kind != "mouseMoved" else {}
             self.browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **button})
 
+    @contextlib.contextmanager
+    def watched(self, script):
+        """Run a script before those of each page that is opened."""
+        source = {"source": script}
+        watch = self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", source)["identifier"]
+        try:
+            yield
+        finally:
+            self.browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": watch})
+
     def assert_quiet(self):
         """Nothing was complained of since the last call, and nothing asked of the network."""
         assert self.complaints() == [] and self.requests() == []

@@ -70,10 +70,9 @@ def addresses(page):
         yield "", hash
 
 
-def look(tab, page, query, hash, is_single=False):
+def look(tab, page, query, hash):
     """Open a page at an address, open what is closed on it, and find that nothing acted and nothing broke."""
-    watch = tab.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})["identifier"]
-    try:
+    with tab.watched(WATCH):
         tab.open(page, query=query + hash)
         tab.until("return document.documentElement.classList.contains('scripted') && !document.body.className")
         tab.until("return !document.querySelector('.bar-of-study') || document.querySelector('button.theme').title")
@@ -85,8 +84,6 @@ def look(tab, page, query, hash, is_single=False):
         assert tab.run("return document.querySelector('.broken')?.textContent ?? ''") == ""
         assert tab.run("return ({}).x ?? Object.keys(Object.prototype).join()") == ""
         tab.assert_quiet()
-    finally:
-        tab.browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": watch})
 
 
 @pytest.mark.parametrize(("study", "name"), PAGES)

@@ -145,10 +145,9 @@ def hostile(once, request):
 
 def look_at_all(tab, page, query=""):
     """Open a page, draw all of it, use each control, and find that nothing of its texts has acted."""
-    watch = tab.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})["identifier"]
     tab.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "deny"})
     tab.browser.set_script_timeout(PATIENCE)
-    try:
+    with tab.watched(WATCH):
         tab.open(page, height=2400, query=query)
         top, used = 0, 0
         while top < tab.run(SCROLL, top):
@@ -161,8 +160,6 @@ def look_at_all(tab, page, query=""):
         tab.assert_quiet()
         assert tab.run("return document.documentElement.textContent.includes('hit(')"), "the payloads can be read"
         assert used or page.suffix == ".svg"
-    finally:
-        tab.browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": watch})
 
 
 def test_a_page_that_lets_a_payload_act_is_noticed(tab, tmp_path):

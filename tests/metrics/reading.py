@@ -113,7 +113,7 @@ class Sides:
         options = metric.options(**options).model_dump()
         reading, *others = self.readings
         if metric.name in PATHS:
-            yield from PATHS[metric.name][0](reading, options)
+            yield from PATHS[metric.name](reading, options)
         elif metric.name in MODEL_PATHS:
             with suppress(NoPath):
                 yield from MODEL_PATHS[metric.name](reading, options, self.subjects[0])

@@ -114,6 +114,6 @@ def again(metric, states, texts=None, **options):
     reading = _reading(parts, states, [kinds])
     return {
         (number.statistic, number.place and number.place.layer): number.value
-        for number in PATHS[metric][0](reading, options)
+        for number in PATHS[metric](reading, options)
         if number.other is None and (number.place is None or number.place.site != "final")
     }

@@ -34,7 +34,7 @@ def given(drawn, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RestrictedTemplate, "render", render)
         patch.setattr(site, "_write_data", lambda *_: None)
-        site._write_pages(tmp_path_factory.mktemp("given"), drawn[1], templates, {})
+        site._write_pages(tmp_path_factory.mktemp("given"), drawn[1], templates)
     return values, templates
 
 

@@ -65,7 +65,7 @@ def test_nothing_broke_and_every_kind_passes_altairs_own_validation(contents):
 
 def test_only_a_profile_has_other_sites_and_it_keeps_them_out_of_means(rows, contents, figure, caption):
     for drawn in contents.charts:
-        assert drawn.chart.kind == "profile" or drawn.frame is None or "site" not in drawn.frame
+        assert drawn.chart.kind == "profile" or "site" not in drawn.frame
     profile = rows(PROFILE, **SHARE, floor="x")
     assert set(profile["site"]) == {"embedding", "block", "final", "attention"}
     drawn = figure("anisotropy.top_variance_share")
@@ -179,6 +179,6 @@ def test_correlations_over_too_few_models_are_called_so_and_cuts_of_sinks_say_wh
 
 
 def test_main_charts_are_open_and_others_wait(contents):
-    more = {section.name: [drawn.id for drawn in section.more] for section in contents.sections}
-    assert all(section.open for section in contents.sections) and "variance.total" in more["variance"]
-    assert all(drawn.open for section in contents.sections for drawn in section.charts if drawn.chart.main)
+    drawn = {drawn.id: drawn for section in contents.sections for drawn in section.charts}
+    assert all(any(drawn.open for drawn in section.charts) for section in contents.sections)
+    assert not drawn["variance.total"].open and all(one.open for one in drawn.values() if one.chart.main)

@@ -24,15 +24,10 @@ class Pages(BuildHookInterface):  # type: ignore[misc]
             return
         self._place = tempfile.TemporaryDirectory()
         site = Path(self._place.name) / "site"
-        code = (
-            "import sys; from pathlib import Path; from reporter.app.docs.site import build; build(Path(sys.argv[1]))"
-        )
-        made = subprocess.run(
-            [sys.executable, "-c", code, str(site)],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([self.root, *sys.path])},
-            capture_output=True,
-            text=True,
-        )
+        code = "import sys, pathlib; from reporter.app.docs.site import build; build(pathlib.Path(sys.argv[1]))"
+        command = [sys.executable, "-c", code, str(site)]
+        paths = {"PYTHONPATH": os.pathsep.join([self.root, *sys.path])}
+        made = subprocess.run(command, env=os.environ | paths, capture_output=True, text=True)
         if made.returncode:
             self.app.display_warning(f"the wheel comes without its documentation: {made.stderr.strip()[-500:]}")
         else:

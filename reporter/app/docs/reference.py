@@ -38,39 +38,34 @@ def metric_page(metric: Definition) -> str:
     """Return the page of a metric or an analysis as text."""
     lines = [f"{metric.name}: {metric.title}", "", *wrapped(metric.summary)]
     for statistic in metric.statistics:
-        lines += ["", f"{metric.name}.{statistic.name}: {statistic.title}"]
-        for label, fact in facts_of(metric, statistic).items():
-            lines += wrapped(f"{label}: {fact}", "    ")
-    published = [statistic for statistic in metric.statistics if statistic.published]
-    if published:
-        lines += ["", "In published code"]
-        for statistic in published:
-            lines += wrapped(f"{statistic.name}: {statistic.published}", "    ")
-    lines += ["", "options"]
+        facts = facts_of(metric, statistic).items()
+        lines += _section(f"{metric.name}.{statistic.name}: {statistic.title}", [f"{a}: {b}" for a, b in facts])
+    if published := [f"{part.name}: {part.published}" for part in metric.statistics if part.published]:
+        lines += _section("In published code", published)
+    options = []
     if not isinstance(metric, Metric):
-        lines += wrapped(f"the keys under '{metric.name}' in a study: see `reporter validate --schema`", "    ")
+        options.append(f"the keys under '{metric.name}' in a study: see `reporter validate --schema`")
     for option, info in metric.options.model_fields.items():
         default = "required" if info.is_required() else f"default {info.get_default(call_default_factory=True)!r}"
-        lines += wrapped(f"{option} ({default}): {info.description or 'no description'}", "    ")
-    if isinstance(metric, Metric) and not metric.options.model_fields:
-        lines += ["    none"]
+        options.append(f"{option} ({default}): {info.description or 'no description'}")
+    lines += _section("options", options or ["none"])
     lines += ["", "columns"]
     for table in tables_of(metric):
         lines += wrapped(f"{table.name}: {table.comment}", "    ")
         for column in table.columns:
             lines += wrapped(f"{column.name}: {column.comment}", "      ")
     if isinstance(metric, Metric):
-        lines += ["", "reads", *wrapped(", ".join(metric.needs) or "nothing", "    ")]
-    lines += ["", "cost", *wrapped(metric.cost or "not stated", "    ")]
+        lines += _section("reads", [", ".join(metric.needs) or "nothing"])
+    lines += _section("cost", [metric.cost or "not stated"])
     if methods := methods_of(metric):
-        lines += [
-            "",
-            "methods",
-            *(line for method in methods for line in wrapped(f"{method}: {METHODS[method]}", "    ")),
-        ]
+        lines += _section("methods", [f"{method}: {METHODS[method]}" for method in methods])
     if isinstance(metric, Metric) and metric.optional:
         lines += ["", *wrapped("`metrics: all` leaves it out. To compute it, list it under `metrics:`.")]
     return "\n".join(lines)
+
+
+def _section(heading: str, paragraphs: Iterable[str]) -> list[str]:
+    return ["", heading, *(line for paragraph in paragraphs for line in wrapped(paragraph, "    "))]
 
 
 def methods_of(metric: Definition) -> list[str]:

@@ -135,10 +135,8 @@ def _make_from(sources: Path, out: Path) -> None:
     warnings_text = io.StringIO()
     with warnings.catch_warnings(), patch_docutils(), docutils_namespace():
         warnings.simplefilter("ignore")  # what Sphinx and its extensions deprecate is between them
-        maker = application.Sphinx(
-            sources, None, out, sources.parent / "doctrees", "html", dict(_SETTINGS), status=None, warning=warnings_text
-        )
-        maker.build()
+        streams = {"status": None, "warning": warnings_text}
+        application.Sphinx(sources, None, out, sources.parent / "doctrees", "html", dict(_SETTINGS), **streams).build()
     if problems := warnings_text.getvalue().strip():
         raise ReporterError(f"the sources of the documentation have mistakes:\n{problems}")
     write_plain(sources, out)
@@ -149,12 +147,8 @@ def _make_from(sources: Path, out: Path) -> None:
 
 def _state() -> str:
     checksum = hashlib.sha256()
-    sources = [
-        *HERE.parents[1].rglob("*.py"),
-        *(HERE / "pages").rglob("*.md"),
-        *_elsewhere().values(),
-    ]
-    for path in sorted(sources):
+    pages = [*(HERE / "pages").rglob("*.md"), *_elsewhere().values()]
+    for path in sorted([*HERE.parents[1].rglob("*.py"), *pages]):
         checksum.update(path.read_bytes())
     return checksum.hexdigest()[:NAME_DIGITS]
 
@@ -213,14 +207,11 @@ def _names(directives: str) -> str:
 
 
 def _public(key: str, member: object, owner: object) -> bool:
-    home = owner.__name__ if isinstance(owner, ModuleType) else ""
-    inside = not home or str(getattr(member, "__module__", "")).startswith(home)
-    return (
-        not key.startswith("_")
-        and inside
-        and (inspect.isroutine(member) or isinstance(member, property))
-        and bool(inspect.getdoc(member))
+    is_elsewhere = isinstance(owner, ModuleType) and not str(getattr(member, "__module__", "")).startswith(
+        owner.__name__
     )
+    is_documented = (inspect.isroutine(member) or isinstance(member, property)) and bool(inspect.getdoc(member))
+    return is_documented and not key.startswith("_") and not is_elsewhere
 
 
 def _entry(path: str, value: object, level: str) -> str:

@@ -194,11 +194,11 @@ def _with_bases(models: Sequence[_Model], base: str | None) -> list[_Model]:
 
     for model in models:
         named = model.base if base is None else base
-        if named == "":
-            raise UsageError(f"the adapter {model.name} does not name its base; add --base MODEL")
         if named is None:
             add(model)
             continue
+        if not named:
+            raise UsageError(f"the adapter {model.name} does not name its base; add --base MODEL")
         origin = _read_model(named)
         if "adapter" in origin.keys:
             raise UsageError(f"the base {one_line(named)} is an adapter; name a whole model with --base")
@@ -214,11 +214,11 @@ def _check_widths(models: Sequence[_Model]) -> None:
     folders = {model.name: model.keys["path"] for model in models if "path" in model.keys}
     widths = {name: width_of(folder) for name, folder in folders.items() if folder.is_dir()}
     for model in models:
-        own, base = widths.get(model.name), widths.get(model.keys.get("base", ""))
-        if own and base and own != base:
+        size, base = widths.get(model.name), widths.get(model.keys.get("base", ""))
+        if size and base and size != base:
             raise UsageError(
-                f"the states of {model.name} have {own:,} dimensions, those of the base {model.keys['base']} {base:,}: "
-                "name the model that it was made from, or leave out --base to see both side by side"
+                f"the states of {model.name} have {size:,} dimensions, those of the base {model.keys['base']} "
+                f"{base:,}: name the model that it was made from, or leave out --base to see both side by side"
             )
 
 
@@ -244,17 +244,12 @@ def _read_corpus(text: str | None, label: str | None, limit: int | None) -> _Cor
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0]).strip("-_")[:40] or "texts"
     kind = kind_of(path)
     keys = given | _asked(label, limit)
-    keys |= (
-        {}
-        if {"unit", "column", "chat"} & keys.keys()
-        else {"unit": _unit(path)}
-        if kind == "text"
-        else {"column": "text"}
-    )
+    if not {"unit", "column", "chat"} & keys.keys():
+        keys |= {"unit": _unit(path)} if kind == "text" else {"column": "text"}
     note, most = "", keys.pop("limit", None)
     most = TEXTS if most is None else most
-    if kind != "text" and not {"label", "chat"} & keys.keys() and (found := _evident_label(path, kind, keys, most)):
-        keys["label"], classes = found
+    if kind != "text" and not {"label", "chat"} & keys.keys() and (evident := _evident_label(path, kind, keys, most)):
+        keys["label"], classes = evident
         note = f"label: {keys['label']} ({classes} classes)"
     return _Corpus(name, {**keys, "limit": most}, _ALL, note)
 
@@ -270,15 +265,15 @@ def _evident_label(path: Path, kind: TableKind, keys: Keys, most: Any) -> tuple[
     """
     if not isinstance(most, int) or most < 1:
         return None  # the study says what is wrong
-    found: dict[str, int] = {}
+    classes: dict[str, int] = {}
     with suppress(ReporterError):  # which the study says with its place
         texts, marks = read_marks(path, kind, str(keys["column"]), most, keys.get("table"))
         for name, sizes in marks.items():
             are_few = 2 <= len(sizes) <= MOST_CLASSES and min(sizes.values()) >= FEWEST_IN_CLASS
             if are_few and sizes.total() >= 0.9 * texts:
-                found[name] = len(sizes)
-    named = [name for name in found if name.lower() in LABELS] if len(found) > 1 else list(found)
-    return (named[0], found[named[0]]) if len(named) == 1 else None
+                classes[name] = len(sizes)
+    named = [name for name in classes if name.lower() in LABELS or len(classes) == 1]
+    return (named[0], classes[named[0]]) if len(named) == 1 else None
 
 
 def _unit(path: Path) -> str:
@@ -295,14 +290,10 @@ def _content(path: Path, stem: str, models: Sequence[_Model], corpus: _Corpus, f
     """Return the text of a study in ``folder``, the first line with a checksum of the other lines."""
     metrics = dict(_METRICS)
     if any("base" in model.keys for model in models):
-        metrics |= {
-            "change": "how far the states lie from those of the base",
-        }
+        metrics["change"] = "how far the states lie from those of the base"
         if not any(map(_lacks_head, models)):
-            metrics |= {
-                "divergence": "how far the predictions lie from those of the base",
-                "loss": "how well each predicts the texts",
-            }
+            metrics["divergence"] = "how far the predictions lie from those of the base"
+            metrics["loss"] = "how well each predicts the texts"
     body = _STUDY.format(
         file=path,
         id=f"look-{stem}",

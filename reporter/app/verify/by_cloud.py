@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reporter.app.verify.by_token import NONE, cosines, mean, mean_cosine, means
-from reporter.app.verify.reading import CorpusReading, Floats, Mask, Remeasured, StatePlace, over_views
+from reporter.app.verify.reading import CorpusReading, Floats, Mask, NoPath, Remeasured, StatePlace, over_views
 
 
 def spectrum_of(reading: CorpusReading, place: StatePlace, mask: Mask) -> Floats:
@@ -82,6 +82,8 @@ def subspaces(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Re
     """Yield what ``subspaces`` measures, from the singular vectors of the states themselves."""
     from scipy.linalg import subspace_angles
 
+    if options.get("explained") is not None:
+        raise NoPath(f"no independent path for the option explained: {options['explained']}")
     path = reading.path
     k = min(options["axes"], reading.widths[path[0]] // 2)
     for view, mask in reading.masks.items():

@@ -8,6 +8,7 @@ from math import acos
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from reporter.app.verify.by_cloud import batches
@@ -171,11 +172,10 @@ def contributions(reading: CorpusReading, options: Mapping[str, Any], subject: V
     The second norm of a pre-norm block takes s = h + a, so a = s − h and m = h' − s. The first norm of a post-norm
     block takes h + a and returns s, its second norm takes s + m.
     """
-    along = [
-        cosines(reading.at(after) - reading.at(place), reading.at(place)) for place, after in pairwise(reading.path)
-    ]
-    for place, cosine in zip(reading.path[:-1], along, strict=True):
-        yield from means(reading, place, {"block_cosine": cosine})
+    along = []
+    for place, after in pairwise(reading.path):
+        along.append(cosines(reading.at(after) - reading.at(place), reading.at(place)))
+        yield from means(reading, place, {"block_cosine": along[-1]})
     for view, mask in reading.masks.items():
         profile = [mean(cosine, mask) for cosine in along]
         turns = [block for block, (before, after) in enumerate(pairwise(profile), 2) if before < 0 <= after]
@@ -299,7 +299,6 @@ FEWEST_RANKED = 20  # states, below which no ranks are compared
 
 def information_imbalance(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
     """Yield what ``information_imbalance`` measures: the mean rank in one layer of who is nearest in another."""
-    from scipy.spatial.distance import cdist
     from scipy.stats import rankdata
 
     for view, mask in reading.masks.items():
@@ -307,20 +306,14 @@ def information_imbalance(reading: CorpusReading, options: Mapping[str, Any]) ->
         n = len(rows)
         if n < FEWEST_RANKED:
             continue
-
-        states = [reading.at(place)[rows] for place in reading.path]
-
-        def distances(index: int, states: list[Floats] = states) -> Floats:
-            x = states[index]
-            between: Floats = cdist(x, x)
-            np.fill_diagonal(between, np.inf)
-            return between
-
-        vary = [index for index, x in enumerate(states) if ((x - x.mean(axis=0)) ** 2).sum() > 1e-12 * (x * x).sum()]
-        nearest = {index: np.nonzero((far := distances(index)) == far.min(axis=1, keepdims=True)) for index in vary}
+        states = {index: x for index, place in enumerate(reading.path) if _varies(x := reading.at(place)[rows])}
+        nearest = {}
+        for index, x in states.items():
+            far = _from_others(x)
+            nearest[index] = np.nonzero(far == far.min(axis=1, keepdims=True))
         imbalances = {}
-        for b in vary:
-            ranks = rankdata(distances(b), axis=1)
+        for b, x in states.items():
+            ranks = rankdata(_from_others(x), axis=1)
             for a, (row, other) in nearest.items():
                 # Of several that are equally near the metric takes one: any of them would do.
                 starts = np.flatnonzero(np.diff(row, prepend=-1))
@@ -332,15 +325,16 @@ def information_imbalance(reading: CorpusReading, options: Mapping[str, Any]) ->
                     yield Remeasured("imbalance", view, reading.path[a], *imbalances[a, b], other=b)
         last = len(reading.path) - 1
         for index, place in enumerate(reading.path):
-            pairs = {
-                "to_last": (index, last),
-                "from_last": (last, index),
-                "to_first": (index, 0),
-                "from_first": (0, index),
-            }
-            for name, pair in pairs.items():
-                if pair in imbalances:
-                    yield Remeasured(name, view, place, *imbalances[pair])
+            for name, end in {"last": last, "first": 0}.items():
+                for direction, pair in {"to": (index, end), "from": (end, index)}.items():
+                    if pair in imbalances:
+                        yield Remeasured(f"{direction}_{name}", view, place, *imbalances[pair])
+
+
+def _from_others(x: Floats) -> Floats:
+    distances: Floats = cdist(x, x)
+    np.fill_diagonal(distances, np.inf)
+    return distances
 
 
 def local_dimension(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:
@@ -358,9 +352,7 @@ def local_dimension(reading: CorpusReading, options: Mapping[str, Any]) -> Itera
                 far = np.linalg.norm(x - x[index], axis=1)
                 far[index] = np.inf
                 near = x[np.argsort(far)[:k]]
-                between = np.sqrt(((near[:, None] - near[None]) ** 2).sum(axis=2))
-                np.fill_diagonal(between, np.inf)
-                nearest = np.sort(between, axis=1)[:, :2]
+                nearest = np.sort(_from_others(near), axis=1)[:, :2]
                 with np.errstate(divide="ignore", invalid="ignore"):
                     logs = np.sort(np.log(nearest[:, 1] / nearest[:, 0]))[:take]
                 if np.isfinite(logs).all() and logs[-1] > 1e-9:
@@ -390,7 +382,6 @@ def _most_likely(logs: Floats, n: int) -> float:
         return -float((log_d + (n - 1) * np.log(-np.expm1(-x)) - n * x).mean())
 
     middle = float(-np.log(logs.mean()))
-    optimum = minimize_scalar(
-        less_likely, bounds=(middle - 1, middle + 0.1), method="bounded", options={"xatol": 1e-10}
-    )
+    ends = (middle - 1, middle + 0.1)
+    optimum = minimize_scalar(less_likely, bounds=ends, method="bounded", options={"xatol": 1e-10})
     return float(np.exp(optimum.x))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 from scipy.stats import rankdata
 from torch import Tensor, nn
 
@@ -201,10 +202,8 @@ def loss(reading: CorpusReading, options: Mapping[str, Any], subject: VerifiedMo
         if len(positions):
             x = torch.from_numpy(inputs.astype(np.int64))[None]
             with torch.inference_mode():
-                logits = whole(input_ids=x, attention_mask=torch.ones_like(x)).logits[0].double().numpy()[positions]
-            top = logits.max(axis=1)
-            log_sum = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
-            losses[predicted] = log_sum - logits[np.arange(len(positions)), ids[predicted]]
+                logits = whole(input_ids=x, attention_mask=torch.ones_like(x)).logits[0][positions]
+            losses[predicted] = -_log_softmax(logits)[np.arange(len(positions)), ids[predicted]]
         losses_of_texts.append(losses)
     everything = np.concatenate(losses_of_texts)
     for view, mask in reading.masks.items():
@@ -328,9 +327,7 @@ def divergence(
 
 
 def _log_softmax(logits: Tensor) -> Floats:
-    x = logits.double().numpy()
-    x = x - x.max(axis=1, keepdims=True)
-    log_p: Floats = x - np.log(np.exp(x).sum(axis=1, keepdims=True))
+    log_p: Floats = log_softmax(logits.double().numpy(), axis=1)
     return log_p
 
 
@@ -502,12 +499,12 @@ def partners(
     model: PlainModel, pairs: Sequence[tuple[str, str, float | None]], poolings: Sequence[str], limit: int
 ) -> Iterator[Remeasured]:
     """Yield each number with its chance level; its view is the treatment and the pooling."""
-    texts, others, scores = zip(*pairs, strict=True)
+    texts, partner_texts, scores = zip(*pairs, strict=True)
     vectors: dict[tuple[str, StatePlace], list[Floats]] = {}
-    for text in tokenised([*texts, *others], model.tokenizer, limit):
+    for text in tokenised([*texts, *partner_texts], model.tokenizer, limit):
         path, final = model.states(text.ids)
-        own = np.arange(len(text.ids)) if text.special.all() else np.flatnonzero(~text.special)
-        rows = {"mean": own, "last": own[-1:], "first": np.array([0])}
+        tokens = np.arange(len(text.ids)) if text.special.all() else np.flatnonzero(~text.special)
+        rows = {"mean": tokens, "last": tokens[-1:], "first": np.array([0])}
         states = {StatePlace("block" if layer else "embedding", layer): h for layer, h in enumerate(path)}
         states |= {StatePlace("final", model.layers): final} if final is not None else {}
         for place, h in states.items():
@@ -539,20 +536,22 @@ def _graded(nearness: Floats, scores: Floats) -> Iterator[tuple[str, float, floa
 
 def _searched(nearness: Floats) -> Iterator[tuple[str, float, float]]:
     n, c = len(nearness), np.round(nearness, _DIGITS)
-    ranks, mutual, near, chance = [], 0, 0, 0
-    for i in range(n):
-        others = np.arange(n) != i
-        ranks.append(1 + int((c[i, others] >= c[i, i]).sum()))
-        mutual += bool((c[i, others] < c[i, i]).all() and (c[others, i] < c[i, i]).all())
-        rivals = np.concatenate([nearness[i, others], nearness[others, i]])
-        near += bool((np.abs(rivals - nearness[i, i]) < _NEAR).any())
-        for j in range(n):
-            chance += bool((np.delete(c[i], j) < c[i, j]).all() and (np.delete(c[:, j], i) < c[i, j]).all())
-    harmonic = float(np.mean([1 / rank for rank in range(1, n + 1)]))
+    apart, of_pair = ~np.eye(n, dtype=bool), nearness.diagonal()
+    ranks = 1 + ((c >= c.diagonal()[:, None]) & apart).sum(axis=1)
+    best = _is_alone_at_the_top(c) & _is_alone_at_the_top(c.T).T
+    off = np.minimum(np.abs(nearness - of_pair[:, None]), np.abs(nearness.T - of_pair[:, None]))
+    slack = float((apart & (off < _NEAR)).any(axis=1).mean())
     for name, value, floor in (
-        ("recall", ranks.count(1) / n, 1 / n),
-        ("mrr", float(np.mean([1 / rank for rank in ranks])), harmonic),
-        ("mexa", mutual / n, chance / n**2),
+        ("recall", (ranks == 1).mean(), 1 / n),
+        ("mrr", (1 / ranks).mean(), (1 / np.arange(1, n + 1)).mean()),
+        ("mexa", best.diagonal().mean(), best.mean()),
     ):
-        yield name, value, near / n
-        yield f"{name}_floor", floor, near / n
+        yield name, float(value), slack
+        yield f"{name}_floor", float(floor), slack
+
+
+def _is_alone_at_the_top(c: Floats) -> NDArray[np.bool_]:
+    """Return which numbers are greater than all others of their row."""
+    second, first = np.sort(c, axis=1)[:, -2:].T
+    alone: NDArray[np.bool_] = (c == first[:, None]) & (first > second)[:, None]
+    return alone

@@ -131,18 +131,16 @@ def motion(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remea
         for view, mask in reading.masks.items():
             norms[view].append(mean(norm, mask))
     distance, turned = np.linalg.norm(reading.at(path[-1]) - reading.at(path[0]), axis=1), np.linalg.norm(turns, axis=1)
-    nowhere = np.full(len(way), np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shape = np.where(turned > 0, (len(path) - 1) / turned, np.nan)
+        straight = np.where(way > 0, distance / way, np.nan)
     for view, mask in reading.masks.items():
-        shape = np.divide(len(path) - 1, turned, out=nowhere.copy(), where=turned > 0)
         yield Remeasured("line_shape", view, None, mean(shape, mask))
-        yield Remeasured(
-            "straightness", view, None, mean(np.divide(distance, way, out=nowhere.copy(), where=way > 0), mask)
-        )
+        yield Remeasured("straightness", view, None, mean(straight, mask))
         after = np.array(norms[view][1:])
         if len(after) > 1 and (after > 0).all():
-            yield Remeasured(
-                "growth", view, None, float(np.exp(np.polyfit(np.arange(len(after)), np.log(after), 1)[0]))
-            )
+            slope, _ = np.polyfit(np.arange(len(after)), np.log(after), 1)
+            yield Remeasured("growth", view, None, float(np.exp(slope)))
 
 
 def angular_distance(reading: CorpusReading, options: Mapping[str, Any]) -> Iterator[Remeasured]:

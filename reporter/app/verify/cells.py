@@ -14,10 +14,16 @@ from reporter.store import Store
 from reporter.study.models import StatesModel
 
 if TYPE_CHECKING:
+    from reporter.forward.inputs import Pass
     from reporter.runs.plan import Plan
 
 
 Side = tuple[str, str, str]  # a model, its checkpoint and a corpus
+
+
+def side_of(measured: Pass) -> Side:
+    """Return the side of a comparison that a pass is."""
+    return measured.checkpoint.model, measured.checkpoint.name, measured.texts.name
 
 
 @dataclass(frozen=True)

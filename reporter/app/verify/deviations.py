@@ -183,7 +183,7 @@ def compare(metric: str, stored: Numbers, again: Iterable[Remeasured], cell: str
         value = float(measured.value)  # of NumPy's own floats JSON knows nothing
         difference = abs(was.value - value) if np.isfinite(value) else float("inf")
         relative = max(0.0, difference - float(measured.slack)) / size if difference else 0.0
-        where = f"{cell}, {measured.view}{_place_text(measured)}"
+        where = ", ".join(filter(None, (cell, measured.view, _place_text(measured))))
         allowed = max(tolerance_of(name), moved * _TAIL if name in OF_ITSELF else moved)
         here = Deviation(name, 1, difference, relative, allowed, where, was.value, value, was.half)
         deviations[name] = deviations[name].joined(here) if name in deviations else here
@@ -194,24 +194,13 @@ def _place_text(number: Remeasured) -> str:
     if number.place is None:
         return ""
     other = "" if number.other is None else f" | {number.other}"
-    return f", {number.place.site} {number.place.layer}{other}"
+    return f"{number.place.site} {number.place.layer}{other}"
 
 
 def missing(stored: Numbers, again: Iterable[Remeasured]) -> dict[str, int]:
     """Return how many stored numbers of each statistic were not measured again; those that are NULL do not count."""
     measured = {(number.statistic, number.view, number.place, number.other) for number in again}
     return Counter(key[0] for key, number in stored.items() if number.value is not None and key not in measured)
-
-
-def counts(stored: Mapping[str, Any], again: Mapping[str, int], cell: str) -> dict[str, Deviation]:
-    """Return the deviation of what was counted: texts and tokens, which must be equal."""
-    deviations = {}
-    for name, number in again.items():
-        was = float(stored[name])
-        away = abs(was - number)
-        deviation = Deviation(f"cells.{name}", 1, away, away / max(was, 1.0), MEANS, cell, was, float(number), None)
-        deviations[deviation.name] = deviation
-    return deviations
 
 
 _CELL = "WHERE study = ? AND model = ? AND checkpoint = ? AND corpus = ?"
@@ -272,10 +261,6 @@ def show(verification: Verification, form: Literal["table", "json"] = "table") -
     return _json(verification) if form == "json" else "\n\n".join(_sections(verification))
 
 
-def _rows(verification: Verification) -> list[dict[str, Any]]:
-    return [{**vars(deviation), "passed": deviation.passed} for deviation in verification.deviations.values()]
-
-
 def _sections(verification: Verification) -> Iterator[str]:
     cells = [
         f"  {cell['cell']}: {cell['texts']:,} texts, {cell['tokens']:,} tokens, run in {cell['precision']}"
@@ -284,33 +269,26 @@ def _sections(verification: Verification) -> Iterator[str]:
     yield "\n".join([f"{verification.study}: measured again, one text at a time, in float64 NumPy", *cells])
     if verification.notes:
         yield "\n".join(f"  {note}" for note in verification.notes)
-    rows = _rows(verification)
     names = ("statistic", "numbers", "largest", "relative", "allowed", "half interval", "stored", "again", "where", "")
-    table = [
-        (
-            row["name"],
-            row["numbers"],
-            *(_scientific(row[name]) for name in ("largest", "relative", "allowed", "half")),
-            *(f"{row[name]:.9g}" for name in ("stored", "again")),
-            row["where"],
-            "" if row["passed"] else "DEVIATES",
-        )
-        for row in rows
-    ]
+    table: list[tuple[Any, ...]] = []
+    for row in verification.deviations.values():
+        sizes = map(_scientific, (row.largest, row.relative, row.allowed, row.half))
+        numbers = (f"{row.stored:.9g}", f"{row.again:.9g}")
+        table.append((row.name, row.numbers, *sizes, *numbers, row.where, "" if row.passed else "DEVIATES"))
     if table:
         yield _table(names, table)
     if verification.unverified:
         skipped = [(name, numbers, reason) for (name, reason), numbers in verification.unverified.items()]
         yield "Not verified\n" + _table(("statistic", "numbers", "why"), _grouped(skipped))
     yield NEVER
-    if verification.left_out:
-        lines = [f"  {name}: {why}" for name, why in list(verification.left_out.items())[:_MOST]]
-        more = len(verification.left_out) - _MOST
-        lines += [f"  and {more} more; --format json lists all"] if more > 0 else []
-        yield "\n".join(["Left out", *lines])
-    if verification.failed:
-        lines = [f"  {name}: {why}" for name, why in verification.failed.items()]
-        yield "\n".join(["Could not be measured again", *lines])
+    for heading, reasons in {
+        "Left out": verification.left_out,
+        "Could not be measured again": verification.failed,
+    }.items():
+        lines = [f"  {name}: {why}" for name, why in reasons.items()]
+        lines[_MOST:] = [f"  and {len(lines) - _MOST} more; --format json lists all"] if len(lines) > _MOST else []
+        if lines:
+            yield "\n".join([heading, *lines])
     yield _verdict(verification)
 
 
@@ -319,7 +297,7 @@ def _grouped(skipped: list[tuple[str, int, str]]) -> list[tuple[Any, ...]]:
     for name, numbers, reason in skipped:
         metric, _, statistic = name.partition(".")
         count, statistics = groups.get((metric, reason), (0, set()))
-        groups[metric, reason] = (count + numbers, statistics | {statistic})
+        groups[metric, reason] = count + numbers, statistics | {statistic}
     lines = []
     for (metric, reason), (count, statistics) in groups.items():
         floors = all(member.endswith("_floor") for member in statistics)
@@ -353,7 +331,7 @@ def _json(verification: Verification) -> str:
         "study": verification.study,
         "passed": verification.passed,
         "cells": verification.cells,
-        "deviations": _rows(verification),
+        "deviations": [vars(row) | {"passed": row.passed} for row in verification.deviations.values()],
         "unverified": [
             {"statistic": name, "numbers": numbers, "why": why}
             for (name, why), numbers in verification.unverified.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -188,12 +189,10 @@ class Remeasured(NamedTuple):
 
 
 def over_views(
-    reading: CorpusReading,
-    numbers: Callable[[StatePlace, Floats, str], Iterator[tuple[Any, ...]]],
-    places: Sequence[StatePlace] = (),
+    reading: CorpusReading, numbers: Callable[[StatePlace, Floats, str], Iterator[tuple[Any, ...]]]
 ) -> Iterator[Remeasured]:
     """Yield the numbers of each place under every view: ``numbers`` yields name, value and slack of its states."""
-    for place in places or reading.places:
+    for place in reading.places:
         x = reading.at(place)
         for view in reading.masks:
             for name, value, *slack in numbers(place, x, view):
@@ -356,9 +355,8 @@ class CorpusReading:
 
     def sampled(self, size: int) -> Mask:
         """Return which tokens a metric of single tokens reads: about ``size``, by the hashes of text and position."""
-        limit = min(1.0, size / len(self.ids)) * 2.0**64
-        pairs = zip(self.text.tolist(), self.position.tolist(), strict=True)
-        return np.array([limit >= 2.0**64 or key(self.seed, *pair) < limit for pair in pairs], dtype=bool)
+        limit = math.ceil(min(1.0, size / len(self.ids)) * 2.0**64)
+        return self._draws <= np.uint64(limit - 1)
 
     @cached_property
     def originals(self) -> dict[int, int]:

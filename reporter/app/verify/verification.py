@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,8 @@ import torch
 from reporter.app.verify import by_cloud, by_map, by_model, by_token
 from reporter.app.verify.by_model import PlainModel, VerifiedModel
 from reporter.app.verify.by_token import Means, compare_means, text_means
-from reporter.app.verify.cells import Asked, Side, VerifiedCell, choose
-from reporter.app.verify.deviations import Deviation, Numbers, compare, counts, missing, stored_numbers, stored_pairs
+from reporter.app.verify.cells import Asked, Side, VerifiedCell, choose, side_of
+from reporter.app.verify.deviations import Deviation, Numbers, Stored, compare, missing, stored_numbers, stored_pairs
 from reporter.app.verify.reading import CorpusReading, NoPath, Remeasured, Rule, tokenised
 from reporter.core.errors import ReporterError, UsageError
 from reporter.core.numbers import counted
@@ -40,30 +40,28 @@ if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
     from reporter.runs.plan import Plan
 
-Path_ = Callable[[CorpusReading, Mapping[str, Any]], Iterator[Remeasured]]
-
-PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
-    "convergence": (by_token.convergence, {"target": ("block", "final"), "mean": ("token", "text")}),
-    "motion": (by_token.motion, {}),
-    "anisotropy": (by_cloud.anisotropy, {"sample": (), "batches": ()}),
-    "spectrum": (by_cloud.spectrum, {}),
-    "subspaces": (by_cloud.subspaces, {"axes": (), "explained": (None,)}),
-    "variance": (by_cloud.variance, {"memory": (), "scatter": ()}),
-    "outliers": (by_cloud.outliers, {"sample": ()}),
-    "ranges": (by_cloud.ranges, {}),
-    "sinks": (by_cloud.sinks, {"sample": ()}),
-    "sink_cuts": (by_cloud.sink_cuts, {"sample": ()}),
-    "entropy": (by_token.entropy, {"texts": ()}),
-    "contextuality": (by_token.contextuality, {"types": (), "occurrences": ()}),
-    "layer_pairs": (by_token.layer_pairs, {"texts": (), "k": (), "permutations": ()}),
-    "intrinsic_dimension": (by_map.intrinsic_dimension, {"sample": (), "batches": (), "discard": ()}),
-    "token_path": (by_token.token_path, {}),
-    "angular_distance": (by_token.angular_distance, {}),
-    "information_imbalance": (by_map.information_imbalance, {"sample": ()}),
-    "linearity": (by_map.linearity, {}),
-    "local_dimension": (by_map.local_dimension, {"sample": (), "centres": (), "neighbours": ()}),
+PATHS: Mapping[str, Callable[[CorpusReading, Mapping[str, Any]], Iterator[Remeasured]]] = {
+    "convergence": by_token.convergence,
+    "motion": by_token.motion,
+    "anisotropy": by_cloud.anisotropy,
+    "spectrum": by_cloud.spectrum,
+    "subspaces": by_cloud.subspaces,
+    "variance": by_cloud.variance,
+    "outliers": by_cloud.outliers,
+    "ranges": by_cloud.ranges,
+    "sinks": by_cloud.sinks,
+    "sink_cuts": by_cloud.sink_cuts,
+    "entropy": by_token.entropy,
+    "contextuality": by_token.contextuality,
+    "layer_pairs": by_token.layer_pairs,
+    "intrinsic_dimension": by_map.intrinsic_dimension,
+    "token_path": by_token.token_path,
+    "angular_distance": by_token.angular_distance,
+    "information_imbalance": by_map.information_imbalance,
+    "linearity": by_map.linearity,
+    "local_dimension": by_map.local_dimension,
 }
-"""Each metric that a path measures again from the states, and the values of its options; () for any number."""
+"""Each metric that a path measures again from the states."""
 MODEL_PATHS: Mapping[str, Callable[[CorpusReading, Mapping[str, Any], VerifiedModel], Iterator[Remeasured]]] = {
     "loss": by_model.loss,
     "lens": by_model.lens,
@@ -199,39 +197,40 @@ class _Verifier:
         self.result.cells.append({**row, "tokens": len(reading.ids)})
         if any(cell.side in sides for _, sides, _ in self.changes):
             self.read[cell.side] = reading, subject
-        if any((one.key.model, one.key.checkpoint) == cell.side[:2] for one in self.pairs):
+        if any((pairs.key.model, pairs.key.checkpoint) == cell.side[:2] for pairs in self.pairs):
             self.plain[cell.side[:2]] = model, cell.facts
         kinds = reading.kinds
-        counted = {
+        counts = {
             "texts": len(reading.texts),
             "tokens": len(reading.ids),
             "cut_texts": sum(text.cut for text in reading.texts),
             "special": int(kinds.special.sum()),
             "sinks": int((kinds.sink & ~kinds.special).sum()),
         }
-        stored = stored_numbers(self.store, self.study.study, cell.model, cell.checkpoint, cell.corpus)
-        other_sinks = moved > 0 and self._other_sinks(cell, counted["sinks"], reading, stored.get("sinks", {}))
+        stored = self._stored(cell.side)
+        other_sinks = moved > 0 and self._other_sinks(cell, counts["sinks"], reading, stored.get("sinks", {}))
         if other_sinks:
-            del counted["sinks"]
+            del counts["sinks"]
             self.other_sinks.add(cell.side)
             self.result.skip("cells.sinks", 1, _OTHER_SINKS)
-        self.result.add(counts(cell.counted, counted, str(cell)))
+        counted: Numbers = {
+            (name, "", None, None): Stored(float(number), None) for name, number in cell.counted.items()
+        }
+        recounted = [Remeasured(name, "", None, number) for name, number in counts.items()]
+        self.result.add(compare("cells", counted, recounted, str(cell), 0.0))
         for metric, options in cell.metrics.items():
             for name in (metric, *TABLES.get(metric, ())):
                 numbers = self._comparable(name, stored.get(name, {}), moved > 0, other_sinks)
-                again, reason = self._remeasured(name, options, reading, cell, subject)
-                self.result.add(compare(name, numbers, again, str(cell), moved))
-                self._note_missing(name, numbers, again, reason)
+                again, reason = self._remeasured(name, options, reading, subject)
+                self._compare(name, numbers, again, str(cell), moved, reason)
+            if metric == "layer_pairs":
+                self.means[cell.side] = {view: text_means(reading, view, options["texts"]) for view in reading.views}
 
     @cached_property
     def changes(self) -> list[tuple[str, list[Side], Mapping[str, Any]]]:
         """The metrics against a base with their sides (a model, its base, any twin) and options."""
         return [
-            (
-                cell.key.metric,
-                [(run.checkpoint.model, run.checkpoint.name, run.texts.name) for run in cell.passes],
-                cell.settings,
-            )
+            (cell.key.metric, [side_of(run) for run in cell.passes], cell.settings)
             for cell in self.plan.cells
             if isinstance(cell, MetricCell) and cell.key.metric in AGAINST_BASE and cell.state == "cached"
         ]
@@ -305,36 +304,28 @@ class _Verifier:
         return moved
 
     def _remeasured(
-        self,
-        metric: str,
-        options: Mapping[str, Any],
-        reading: CorpusReading,
-        cell: VerifiedCell,
-        subject: VerifiedModel,
-    ) -> tuple[Sequence[Remeasured], str]:
+        self, metric: str, options: Mapping[str, Any], reading: CorpusReading, subject: VerifiedModel
+    ) -> tuple[list[Remeasured], str]:
         """Return the numbers of a metric, and why some are missing."""
-        if metric in MODEL_PATHS and not reading.is_whole:
-            return [], "no independent path for one role of a chat"
-        if metric in MODEL_PATHS:
-            path = MODEL_PATHS[metric](reading, options, subject)
-        elif metric in PATHS:
-            compute, understood = PATHS[metric]
-            for name, value in options.items():
-                if name not in understood or (understood[name] and value not in understood[name]):
-                    return [], f"no independent path for the option {name}: {value}"
-            path = compute(reading, options)
-        else:
-            return [], _NO_PATH
-        if metric == "layer_pairs":
-            self.means[cell.side] = {view: text_means(reading, view, options["texts"]) for view in reading.views}
         numbers: list[Remeasured] = []
         try:
-            numbers.extend(path)  # keeps what came before the reason
-        except NoPath as reason:
+            if metric in PATHS:
+                numbers.extend(PATHS[metric](reading, options))
+            elif metric not in MODEL_PATHS:
+                raise NoPath(_NO_PATH)
+            elif not reading.is_whole:
+                raise NoPath("no independent path for one role of a chat")
+            else:
+                numbers.extend(MODEL_PATHS[metric](reading, options, subject))
+        except NoPath as reason:  # what came before it counts
             return numbers, str(reason)
         return numbers, ""
 
-    def _note_missing(self, metric: str, stored: Numbers, again: Sequence[Remeasured], reason: str) -> None:
+    def _compare(
+        self, metric: str, stored: Numbers, again: Sequence[Remeasured], where: str, moved: float, reason: str = ""
+    ) -> None:
+        """Compare the stored numbers of a metric with those measured again, and note why the others are missing."""
+        self.result.add(compare(metric, stored, again, where, moved))
         attention = {key: number for key, number in stored.items() if key[2] and key[2].site == "attention"}
         for statistic, numbers in missing(attention, again).items():
             self.result.skip(f"{metric}.{statistic}", numbers, _ATTENTION)
@@ -348,39 +339,36 @@ class _Verifier:
                 why = _DRAWN
             self.result.skip(f"{metric}.{statistic}", numbers, why)
 
+    def _stored(self, side: Side) -> dict[str, Numbers]:
+        return stored_numbers(self.store, self.study.study, *side)
+
     def between(self, cells: Sequence[VerifiedCell]) -> None:
         """Compare what is stored of the layers of two models, where both were measured again on one corpus."""
-        options = next((c.settings for c in self.plan.cells if c.key.metric == "layer_pairs"), None)
-        for first, second in combinations(cells, 2):
-            for a, b in ((first, second), (second, first)):
-                keys = [(side.model, side.checkpoint, side.corpus) for side in (a, b)]
-                sides = [a.model, a.checkpoint, b.model, b.checkpoint]
-                stored = stored_pairs(self.store, self.study.study, a.corpus, sides).get("layer_pairs", {})
-                if options is None or a.corpus != b.corpus or not stored or not all(key in self.means for key in keys):
-                    continue
-                again: list[Remeasured] = []
-                for view in self.study.views:
-                    first_means, second_means = (self.means[key][view] for key in keys)
-                    again += compare_means(first_means, second_means, view, options)
-                name = f"{joined(a.model, b.model)} × {a.corpus}"
-                moved = max(self.moved[key[0], key[1]] for key in keys)
-                self.result.add(compare("layer_pairs", stored, again, name, moved))
-                self._note_missing("layer_pairs", stored, again, "")
+        options: Mapping[str, Any] = next((c.settings for c in self.plan.cells if c.key.metric == "layer_pairs"), {})
+        for a, b in permutations(cells, 2):
+            sides = [a.model, a.checkpoint, b.model, b.checkpoint]
+            stored = stored_pairs(self.store, self.study.study, a.corpus, sides).get("layer_pairs", {})
+            if a.corpus != b.corpus or not stored or not {a.side, b.side} <= self.means.keys():
+                continue
+            again: list[Remeasured] = []
+            for view in self.study.views:
+                again += compare_means(self.means[a.side][view], self.means[b.side][view], view, options)
+            moved = max(self.moved[cell.side[:2]] for cell in (a, b))
+            self._compare("layer_pairs", stored, again, f"{joined(a.model, b.model)} × {a.corpus}", moved)
 
     def change(self) -> None:
         """Compare what is stored of models and their bases, where both were measured again."""
         for metric, (model, *partners), options in self.changes:
             if model not in self.read:
                 continue
-            name, checkpoint, corpus = model
-            stored = stored_numbers(self.store, self.study.study, name, checkpoint, corpus).get(metric, {})
+            stored = self._stored(model).get(metric, {})
             partners = partners[: None if metric == "change" else 1]
             measured = [side for side in (model, *partners) if side in self.read]
             moved = max(self.moved[side[:2]] for side in measured)
             numbers = self._comparable(metric, stored, moved, not self.other_sinks.isdisjoint(measured))
             again: list[Remeasured] = []
             reason = "" if len(measured) > len(partners) else _OTHER_NOT_READ
-            (reading, subject) = self.read[model]
+            reading, subject = self.read[model]
             for other, ending in zip(partners, ("", "_seed"), strict=False):
                 if other not in self.read:
                     continue
@@ -392,14 +380,12 @@ class _Verifier:
                     again += by_model.divergence(reading, base, options, (subject, of_base))
                 except NoPath as why:
                     reason = str(why)
-            self.result.add(compare(metric, numbers, again, f"{name} | {partners[0][0]} × {corpus}", moved))
-            self._note_missing(metric, numbers, again, reason)
+            self._compare(metric, numbers, again, f"{model[0]} | {partners[0][0]} × {model[2]}", moved, reason)
         for cell in self.plan.cells:
             if isinstance(cell, MetricCell) and cell.metric.compares_only and cell.key.metric not in AGAINST_BASE:
-                side, corpus = cell.passes[0].checkpoint, cell.passes[0].texts.name
-                if (side.model, side.name) in self.moved:
-                    metrics = stored_numbers(self.store, self.study.study, side.model, side.name, corpus)
-                    self._note_missing(cell.key.metric, metrics.get(cell.key.metric, {}), (), "")
+                side = side_of(cell.passes[0])
+                if side[:2] in self.moved:
+                    self._compare(cell.key.metric, self._stored(side).get(cell.key.metric, {}), (), "", 0.0)
 
     def partners(self) -> None:
         """Compare the numbers of tables of pairs, with every model that was measured again."""
@@ -407,16 +393,14 @@ class _Verifier:
             if (side := (cell.key.model, cell.key.checkpoint)) not in self.plain:
                 continue
             model, facts = self.plain[side]
+            name, moved = f"{cell.key.model} × {cell.key.corpus}", self.moved[side]
+            stored = self._stored((*side, cell.key.corpus)).get("partners", {})
             main = default_pooling(facts["role"]) if cell.pooling == "auto" else cell.pooling
             poolings = POOLINGS if cell.pooling == "auto" else (main,)
             item: Any = cell.item
             if isinstance(item, TextHalves):
-                halves = stored_numbers(self.store, self.study.study, *side, cell.key.corpus).get("partners", {})
-                self._note_missing("partners", halves, (), "the halves of texts are not drawn again")
+                self._compare("partners", stored, (), name, moved, "the halves of texts are not drawn again")
                 continue
             again = list(by_model.partners(model, item.pairs, poolings, int(facts["max_tokens"] or sys.maxsize)))
             again += [number._replace(view="words") for number in again if number.view == f"raw, pooling {main}"]
-            stored = stored_numbers(self.store, self.study.study, *side, cell.key.corpus).get("partners", {})
-            name = f"{cell.key.model} × {cell.key.corpus}"
-            self.result.add(compare("partners", stored, again, name, self.moved[side]))
-            self._note_missing("partners", stored, again, "")
+            self._compare("partners", stored, again, name, moved)
