@@ -12,7 +12,7 @@ smallest effect that counts, in the statistic's unit; rounding (a millionth of t
 The rules are calibrated in the tests on simulated profiles of known shape, with noise that is independent, shared or
 wandering from point to point, of one to twelve models: ``python tests/oracles/claim_calibration.py`` prints the table,
 which ``tests/judge/claims/README.md`` keeps. What is not so is supported far less often than in 5 % of the cases,
-because the errors are bounded from above (:mod:`reporter.judge.points`); the price is power.
+because the errors are bounded from above (:mod:`reporter.judge.estimates`); the price is power.
 """
 
 from __future__ import annotations

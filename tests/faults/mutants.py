@@ -37,7 +37,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PROCESSOR_SECONDS, SECONDS = 60, 600  # a mutant that takes this much more than its tests hangs: it counts as caught
 AREAS = {  # name: (modules below ``reporter/``, tests below ``tests/``)
     "geometry": (("geometry/*",), ("geometry", "truth")),
-    "claims": (("judge/claims/*", "judge/judging", "judge/points", "judge/shapes"), ("judge/claims",)),
+    "claims": (
+        ("judge/claims/*", "judge/judging", "judge/estimates", "judge/outcomes", "judge/points", "judge/shapes"),
+        ("judge/claims",),
+    ),
     "study": (("study/*",), ("study",)),
     "resume": (("forward/kept", "runs/cache", "runs/records", "runs/tasks"), ("runs",)),
 }

@@ -55,7 +55,7 @@ def test_the_planted_layer_pooling_and_concepts_come_out(labelled, store, out, m
     monkeypatch.setattr("reporter.metrics._items.pooled_by", pooled_by)
     pairs = {name: [[f"{name} {i} first .", f"{name} {i} second ."] for i in range(12)] for name in CONCEPTS}
     checkpoints = ("checkpoints: [0, 2]", "checkpoints: [2]")
-    log = labelled(checkpoints, more=f"pairs: {json.dumps({'set': pairs})}", texts=len(TEXTS))
+    labelled(checkpoints, more=f"pairs: {json.dumps({'set': pairs})}", texts=len(TEXTS))
     rows = store.records("SELECT * FROM layer_answers WHERE kind = 'labels'")
     for model, usual in (("enc", "mean"), ("dec", "last")):
         of_model = [row for row in rows if row["model"] == model]
@@ -73,11 +73,6 @@ def test_the_planted_layer_pooling_and_concepts_come_out(labelled, store, out, m
     shared = store.records("SELECT * FROM concept_answers WHERE model = 'dec' ORDER BY layer")
     for concept, start in CONCEPTS.items():
         assert [row["layer"] for row in shared if row["concept"] == concept and row["shared"]] == list(range(start, 3))
-    found = store.records("SELECT * FROM findings WHERE kind = 'concepts' AND model = 'dec'")
-    spans = {row["corpus"]: (row["layer_first"], row["layer_last"]) for row in found}
-    assert spans == {"set: early": (0, 2), "set: late": (2, 2)}
-    assert all(row["p_adjusted"] <= 0.05 and row["looked_at"] >= 6 for row in found)
-    assert "'early' is a direction that its pairs share from the embedding on" in log
 
 
 def test_a_run_stores_the_answers_that_the_database_gives_later(labelled, store, out):
