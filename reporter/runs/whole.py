@@ -166,8 +166,8 @@ def write_over_models(store: Store, study: str) -> int:
     """Store the mean of every number over the models of a role, where two or more have it; return how many are new.
 
     Models with several checkpoints are compared at each training step, and all models at their last checkpoint. Models
-    that are copies or relatives count as one. The intervals are those that claims have (:mod:`reporter.judge.estimates`):
-    over models from three on, else over texts, and then about these models alone.
+    that are copies or relatives count as one. The intervals are those of claims (:mod:`reporter.judge.estimates`): over
+    models from three on, else over texts, and then about these models alone.
     """
     found = store.records(_OF_MODELS, {"study": study})
     rows = list(_over_models(store, study, found)) if found else []
