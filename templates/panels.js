@@ -80,6 +80,8 @@ class Chart {
   byLayer = false;
   options = /** @type {any} */ ({});
   data = /** @type {any} */ (null);
+  means = /** @type {any} */ (null);  // of a profile, the means over the models of each role
+  meanColumns = /** @type {any} */ (null);
   parts = /** @type {Record<string, string> | undefined} */ (undefined);
 
   constructor(id) {
@@ -101,6 +103,18 @@ class Chart {
     if (!name) return null;
     if (!this.frames.has(name)) this.frames.set(name, columnsOf(this.parts ? await part(name) : this.data));
     return this.frames.get(name);
+  }
+  // The means of roles that a panel shows, as rows of models that are called so.
+  meansAt(value, said) {
+    if (!this.means) return [];
+    this.meanColumns ??= columnsOf(this.means);
+    const { rows: count, ...columns } = this.meanColumns, step = moments[said.moment]?.step ?? null;
+    const rows = Array.from({ length: count }, (_, i) => /** @type {any} */ (Object.fromEntries(Object.keys(columns).map(name => [name, columns[name][i]]))));
+    return rows.filter(row => {
+      const inPanel = !this.facet || value === row.corpus || value === `${row.corpus}, ${row.role}s`;
+      const atSite = !this.keys.includes("site") || (row.site === "attention") === (said.site === "attention");
+      return inPanel && atSite && row.step === step && (!said.view || row.view === said.view);
+    }).map(row => ({ ...row, model: page.means[row.role], checkpoint: `${row.models} models`, n: null }));
   }
   // Captions are about the opening state: the first choice of every control and selector that chooses rows.
   caption(value, said = chosen) {
@@ -270,10 +284,11 @@ export class Panel {
       rows = chart.rows(columns, this, { ...chart.picks, [column]: values[chart.picks[column]] });
     }
     const averaged = chosen.means && chart.kind === "profile";
-    const means = drawn => (averaged ? roleMeans(drawn, page.roles, role => page.means[role]) : drawn);
-    rows = means(rows);
+    const means = (drawn, shown) => (averaged ? roleMeans(drawn, chart.meansAt(this.value, shown), page.roles) : drawn);
+    rows = means(rows, said);
     if (this.overlays && columns) {
-      const others = means(chart.rows(columns, this, chart.picks, { ...chosen, view: chosen.beside }));
+      const beside = { ...chosen, view: chosen.beside };
+      const others = means(chart.rows(columns, this, chart.picks, beside), beside);
       rows = [...rows, ...others.filter(row => !isFloor(row)).map(row => ({ ...row, beside: true }))];
     }
     this.rows = rows;

@@ -26,50 +26,14 @@ export function csvOf(frames) {
   return `${[line(names), ...lines].join("\n")}\n`;
 }
 
-// What is drawn of rows that a reader put together: the mean of a role, the reach of an axis, the values at a depth.
+// What is drawn of rows that a reader put together: means of roles, the reach of an axis, the values at a depth.
 export const isFloor = row => row.kind === "floor" || String(row.statistic ?? "").endsWith("_floor");
 const isNumber = value => typeof value === "number" && Number.isFinite(value);
 
-// The value of a line at a depth, between its layers by interpolation; null beyond its ends and beside missing values.
-function valueAt(line, depth) {
-  const after = line.findIndex(row => row.depth >= depth - 1e-9);
-  if (after < 0) return null;
-  const right = line[after];
-  if (Math.abs(right.depth - depth) <= 1e-9) return isNumber(right.value) ? right.value : null;
-  const left = line[after - 1];
-  if (!left || !isNumber(left.value) || !isNumber(right.value)) return null;
-  return left.value + ((right.value - left.value) * (depth - left.depth)) / (right.depth - left.depth);
-}
-// Half the 95 % t-interval of the mean of some numbers; of two it would reach too far to be drawn.
-function reachOfMean(values, mean) {
-  const free = values.length - 1, z = 1.95996;
-  if (free < 2) return null;
-  const t = { 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706 }[free] ?? z + (z ** 3 + z) / (4 * free) + (5 * z ** 5 + 16 * z ** 3 + 3 * z) / (96 * free ** 2) + (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / (384 * free ** 3);
-  return t * Math.sqrt(values.reduce((sum, one) => sum + (one - mean) ** 2, 0) / free / values.length);
-}
-// Each role's mean in place of its models, at the same relative depths, with the 95 % interval of the mean over three models
-// or more. A role with one model keeps that model. There is a mean only where every model has a number.
-export function roleMeans(rows, roles, name) {
-  const groups = /** @type {Map<string, Map<string, Row[]>>} */ (new Map());
-  for (const row of rows) {
-    if (!roles[row.model]) continue;
-    const key = [roles[row.model], row.statistic, row.site === "final", !!row.beside].join("|");
-    const models = groups.get(key) ?? new Map();
-    groups.set(key, models.set(row.model, [...(models.get(row.model) ?? []), row]));
-  }
-  return [...groups.values()].flatMap(models => {
-    const lines = [...models.values()].map(line => line.filter(row => isNumber(row.depth)).sort((a, b) => a.depth - b.depth)).filter(line => line.some(row => isNumber(row.value)));
-    if (lines.length < 2) return lines.flat();
-    const depths = [...new Set(lines.flat().map(row => row.depth))].sort((a, b) => a - b);
-    const role = roles[lines[0][0].model];
-    return depths.flatMap(depth => {
-      const values = lines.map(line => valueAt(line, depth));
-      if (!values.every(isNumber)) return [];
-      const value = values.reduce((sum, one) => sum + one, 0) / values.length;
-      const half = isFloor(lines[0][0]) ? null : reachOfMean(values, value);
-      return [{ ...lines[0][0], model: name(role), checkpoint: `${values.length} models`, step: null, layer: null, depth, value, ci_low: half === null ? null : value - half, ci_high: half === null ? null : value + half, n: null }];
-    });
-  });
+// The mean of each role in place of its models, as the run stored it; a role without one keeps its models.
+export function roleMeans(rows, means, roles) {
+  const averaged = new Set(means.map(row => row.role));
+  return [...rows.filter(row => roles[row.model] && !averaged.has(roles[row.model])), ...means];
 }
 // The pixels that names at the ends of lines take (room_for in reporter.charts.parts): none for one line, and for many.
 export const roomFor = names => (names.length > 1 && names.length <= 6 ? Math.min(130, 26 + 7 * Math.max(...names.map(name => name.length))) : 0);

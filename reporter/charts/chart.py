@@ -194,6 +194,7 @@ class Drawn:
         image: its static image, relative to the page; empty where there is none.
         kept: which of its rows it has, where all of them would be too many; empty where it has all.
         named: what its study names besides models, in its order.
+        means: of a profile, the means over the models of each role, as the run stored them; None without any.
     """
 
     chart: Chart
@@ -209,6 +210,7 @@ class Drawn:
     image: str = ""
     kept: str = ""
     named: Sequence[str] = ()
+    means: pd.DataFrame | None = None
 
     @property
     def id(self) -> str:

@@ -298,6 +298,7 @@ def page_data(drawn: Drawn) -> dict[str, Any]:
             key: {name: [axis.low, axis.high, axis.note] for name, axis in axes.items()}
             for key, axes in drawn.axes.items()
         },
+        **({} if drawn.means is None else {"means": pack(drawn.means)}),
         **({"by": reach.by, "noise": reach.noise, "zero": reach.zero} if reach else {}),
     }
     if not drawn.parts:

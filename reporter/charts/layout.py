@@ -43,10 +43,12 @@ class Moment:
     Args:
         label: what the slider says.
         shown: the checkpoint that each model shows; a model that is not in it has none that early.
+        step: the training step; None for the last checkpoints, and for checkpoints without a step.
     """
 
     label: str
     shown: dict[str, str]
+    step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ def moments(checkpoints: Sequence[CheckpointName]) -> list[Moment]:
     several = [c for every in of_model.values() if len(every) > 1 for c in every]
     for step in sorted({c.step for c in several if c.step is not None}):
         reached = {model: _checkpoint_at_step(every, step) for model, every in of_model.items()}
-        steps.append(Moment(f"step {step:,}", {model: name for model, name in reached.items() if name is not None}))
+        shown = {model: name for model, name in reached.items() if name is not None}
+        steps.append(Moment(f"step {step:,}", shown, step))
     for name in dict.fromkeys(c.name for c in several if c.step is None):
         having = [model for model, every in of_model.items() if any(c.name == name for c in every)]
         steps.append(Moment(name, last | dict.fromkeys(having, name)))

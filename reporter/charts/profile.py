@@ -33,6 +33,16 @@ PROFILE_DETERMINED = _PROFILE.format(
     "  value > 0 AND layer_metrics.ci_low IS NOT DISTINCT FROM 0 AS undetermined",
 )
 
+# The interval of a mean of two models is over texts; a band is over models.
+ROLE_MEANS = """
+SELECT metric, statistic, role, step, corpus, view, site, layer, depth, models, value,
+  if(models >= 3, ci_low, NULL) AS ci_low, if(models >= 3, ci_high, NULL) AS ci_high
+FROM over_models WHERE study = $study AND depth IS NOT NULL
+ORDER BY metric, statistic, role, step NULLS LAST, corpus, view,
+  list_position(['final', 'attention'], site) NULLS FIRST, depth
+"""
+"""Means over the models of a role at common layers or depths."""
+
 _DIFFERENCES = """
 SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, if(
     min(model_a) OVER tuned = max(model_a) OVER tuned, model_a, 'each model'
@@ -258,7 +268,7 @@ _WITH_MEANS = """
 SELECT model, own.role, own.step, own.corpus, {asked}own.view, own.layer, own.value, layers, ci_low, ci_high
 FROM own LEFT JOIN (
   FROM over_models WHERE study = $study AND metric = $metric AND statistic = $statistic AND models >= 3
-    AND (site IS NULL OR site IN ('embedding', 'block'))
+    AND (site IS NULL OR (site IN ('embedding', 'block') AND layer IS NOT NULL))
 ) AS means
   ON means.role = own.role AND means.step = own.step AND means.corpus = own.corpus AND means.view = own.view
     AND means.layer IS NOT DISTINCT FROM own.layer

@@ -113,7 +113,8 @@ def stored_profiles(
     The embedding and the blocks are one profile; so is each further site, and so are numbers of the whole model.
 
     Args:
-        rows: in the order of ``PROFILE``, without NULL; those that a definition fixes have ``fixed``.
+        rows: in the order of ``PROFILE``, of sites and of layers, without NULL; those that a definition fixes have
+            ``fixed``.
         parts: rows of ``text_parts``.
         units: texts, or clusters, of each corpus.
         statistics: by full name.
@@ -125,10 +126,10 @@ def stored_profiles(
     }
 
     def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-        return (*(row[name] for name in PROFILE), row["site"] in PATH and row["layer"] is not None)
+        return (*(row[name] for name in PROFILE), "block" if row["site"] in PATH else row["site"])
 
-    for (*profile, on_path), grouped in groupby(rows, key=key):
-        every = list(grouped)
+    for (*profile, site), grouped in groupby(rows, key=key):
+        every, on_path = list(grouped), site == "block"
         free = [row for row in every if not row.get("fixed")]
         if not free:
             continue

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from reporter.charts.chart import Chart, Drawn, Read
+from reporter.charts.chart import Chart, Drawn, Read, filled
 from reporter.charts.drawing import Sample, draw_chart, read_chart
 from reporter.charts.layout import ATTENTION, PATH, CheckpointName, Scene, moments
+from reporter.charts.profile import ROLE_MEANS
 from reporter.charts.styles import DECODER, ENCODER, Styles, style_models
 from reporter.core.errors import is_out_of_memory, shared_text, with_type
 from reporter.judge.questions.lead import Lead, leads
@@ -27,6 +28,9 @@ from reporter.report.journeys import read_journeys
 from reporter.report.overview import Overview, read_overview
 from reporter.report.tables import Row, read_rows, read_sinks, read_texts, rows_of
 from reporter.store.rows import in_order, order_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KEYS = {"model": "models", "corpus": "corpora"}
 """The key of a study's file that orders the values of a column."""
@@ -230,6 +234,9 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
     # models that only an explorer shows come last, so that the others look the same on every page
     loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
     named = (*(row["corpus"] for row in corpora), *order["groups"], *order["pairs"])
+    if scene.styles.means:
+        means = read(filled(ROLE_MEANS, study=name))
+        contents = contents.with_charts(lambda drawn: replace(drawn, means=_means_of(means, drawn)))
     main = [drawn for drawn in contents.charts if drawn.chart.main]
     explorers = read_explorers(read, name, replace(style_models(loaded, null), named=named), catalogue)
     sinks = read_sinks(read, name, models)
@@ -246,6 +253,15 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
         texts=read_texts(read, name),
         numbers_hash=read_hash(read, name),
     )
+
+
+def _means_of(means: pd.DataFrame, drawn: Drawn) -> pd.DataFrame | None:
+    """Return the role means of a statistic's profile and of its chance level; None for other charts."""
+    metric, _, statistic = drawn.id.partition(".")
+    if drawn.chart.kind != "profile":
+        return None
+    rows = means[(means["metric"] == metric) & means["statistic"].isin([statistic, f"{statistic}_floor"])]
+    return rows.drop(columns="metric") if len(rows) else None
 
 
 def _views(study: Row, stored: list[str]) -> list[str]:

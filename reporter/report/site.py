@@ -94,7 +94,7 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
         if charts:
             data |= {
                 "views": list(scene.views),
-                "moments": [{"label": moment.label, "shown": moment.shown} for moment in scene.moments],
+                "moments": [vars(moment) for moment in scene.moments],
                 "about": views | SITES,
                 "dark": scene.styles.dark_colours,
                 "roles": {style.model: style.role for style in scene.styles.own},

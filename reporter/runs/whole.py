@@ -27,7 +27,7 @@ from reporter.judge.estimates import Estimates
 from reporter.judge.judging import judge, registration_lines
 from reporter.judge.kinship import Origins
 from reporter.judge.numbers import CORPUS_SIZES, PATH, with_analyses
-from reporter.judge.profiles import stored_profiles
+from reporter.judge.profiles import Profile, common_depths, in_common, stored_profiles
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
@@ -139,7 +139,8 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 FEWEST_MODELS = 2  # one is no mean
-_KEY_OVER_MODELS = ("role", "step", "corpus", "view", "metric", "statistic", "site", "layer")
+_OF_GROUP = ("role", "step", "corpus", "view", "metric", "statistic")
+_KEY_OVER_MODELS = (*_OF_GROUP, "site", "layer", "depth")
 _COLUMNS = (*_KEY_OVER_MODELS, "models", "value", "ci_low", "ci_high")
 # Null baselines are no models of a role. Means over layers are over the embedding and the blocks, as profiles show.
 # A value that is fixed by definition takes no part in any mean.
@@ -152,11 +153,11 @@ WITH own AS (
     FROM own JOIN models USING (study, model) WHERE is_last GROUP BY ALL
 )
 SELECT model, checkpoint, checkpoint = last AS is_last, trained AND own.step IS NOT NULL AS in_steps,
-    {", ".join(f"own.{name}" for name in _KEY_OVER_MODELS)}, own.depth, value, ci_low, ci_high
+    {", ".join(f"own.{name}" for name in _KEY_OVER_MODELS)}, value, ci_low, ci_high
 FROM own JOIN known USING (model) WHERE role IN (
     SELECT role FROM own GROUP BY role HAVING count(DISTINCT model) >= {FEWEST_MODELS}
 ) AND (checkpoint = last OR in_steps)
-ORDER BY model, checkpoint, corpus, view, metric, statistic, site, layer
+ORDER BY model, checkpoint, corpus, view, metric, statistic, replace(site, 'embedding', 'block'), layer
 """
 _PARTS = "SELECT * EXCLUDE (study) FROM text_parts WHERE study = $study"
 _STORED = f"SELECT {', '.join(_COLUMNS)} FROM over_models WHERE study = $study ORDER BY {', '.join(_KEY_OVER_MODELS)}"
@@ -180,24 +181,47 @@ def write_over_models(store: Store, study: str) -> int:
 
 
 def _over_models(store: Store, study: str, found: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the rows: of each layer, and of the mean over layers."""
+    """Yield the rows: at each layer or common depth, and of the mean over layers."""
     written = store.records("SELECT spec FROM studies WHERE study = $study", {"study": study})
     fixed = any(spec_of(row["spec"]).get("texts") == "fixed" for row in written)
     origins = Origins(store.records("SELECT * FROM models WHERE study = $study", {"study": study}), {})
     units = {row["corpus"]: int(row["texts"]) for row in store.records(CORPUS_SIZES, {"study": study})}
     parts = store.records(_PARTS, {"study": study})
-    groups: dict[tuple[Any, ...], dict[str, Estimates]] = defaultdict(dict)
+    groups: dict[tuple[Any, ...], list[Profile]] = defaultdict(list)
     for rows, profile in stored_profiles(found, parts, units, with_analyses(), fixed):
-        places = [(row, profile.numbers.some([index])) for index, row in enumerate(rows)]
-        if profile.labels and rows[0]["site"] in PATH:
-            places.append((rows[0] | {"site": None, "layer": None}, profile.mean))
-        for row, number in places:
-            for step in [row["step"]] * row["in_steps"] + [None] * row["is_last"]:
-                groups[tuple((row | {"step": step})[name] for name in _KEY_OVER_MODELS)][row["model"]] = number
-    for name, of_models in groups.items():
-        if len(of_models) >= FEWEST_MODELS:
-            mean = mean_over(origins, of_models)
-            yield dict(zip(_COLUMNS, (*name, len(of_models), float(mean.value[0]), *mean.ends()), strict=True))
+        row = rows[0]
+        site = "block" if row["site"] in PATH else row["site"]
+        for step in [row["step"]] * row["in_steps"] + [None] * row["is_last"]:
+            groups[(*((row | {"step": step})[name] for name in _OF_GROUP), site)].append(profile)
+    for (*group, site), profiles in groups.items():
+        if len(profiles) < FEWEST_MODELS:
+            continue
+        means = [(place, mean_over(origins, of_models)) for place, of_models in _places(profiles, site)]
+        if site == "block":
+            whole = mean_over(origins, {profile.model: profile.mean for profile in profiles})
+            means.append(((None, None, None), whole))
+        for place, mean in means:
+            yield dict(zip(_COLUMNS, (*group, *place, len(profiles), float(mean.value[0]), *mean.ends()), strict=True))
+
+
+def _places(
+    profiles: Sequence[Profile], site: str | None
+) -> Iterator[tuple[tuple[str | None, int | None, float | None], dict[str, Estimates]]]:
+    """Yield the places that some models have in common, as (site, layer, depth), with the number of each model there.
+
+    Models of as many blocks have their layers in common; others are interpolated at common depths, without layers.
+    """
+    kept, _ = in_common(profiles)
+    x = common_depths(kept)
+    at_x = {profile.model: profile.at(x) for profile in kept}
+    labels = kept[0].labels if all(profile.labels == kept[0].labels for profile in kept) else ()
+    for index, depth in enumerate(x.tolist()):
+        numbers = {model: of_model.some([index]) for model, of_model in at_x.items()}
+        if site is None:
+            yield (None, None, None), numbers
+        else:
+            layer = labels[index] if len(labels) == len(x) else None
+            yield ("embedding" if site == "block" and layer == 0 else site, layer, depth), numbers
 
 
 _CLAIMS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"

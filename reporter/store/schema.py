@@ -27,7 +27,7 @@ from reporter.store import answers
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
-SCHEMA_VERSION = 25
+SCHEMA_VERSION = 26
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -74,8 +74,10 @@ class OverModels(OfStudy, table="over_models"):
         key=True,
     )
     layer: int | None = column(
-        "0 = embedding, 1..L = blocks, for the models that have this layer; NULL where site is NULL", key=True
+        "0 = embedding, 1..L = blocks, where all models have as many; else NULL, interpolated at ``depth``",
+        key=True,
     )
+    depth: float | None = column("layer / L; NULL where site is NULL", key=True)
     models: int = column("number of models in the mean, at least 2")
     value: float = column("mean over models")
     ci_low: float | None = column(

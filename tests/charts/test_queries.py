@@ -115,3 +115,25 @@ def test_a_model_shows_its_latest_checkpoint_not_later_than_the_step():
     assert shown(("a", "final", None), ("b", "final", None)) == {"last": {"a": "final", "b": "final"}}
     by_name = shown(("a", "early", None), ("a", "late", None), ("b", "final", None))
     assert by_name == {"early": {"a": "early", "b": "final"}, "last (late)": {"a": "late", "b": "final"}}
+
+
+def test_models_of_other_depths_have_means_at_common_depths(tmp_path):
+    """Three layers and five: the mean is at as many depths as the shallower one has, the deeper one in between."""
+    store = Store(tmp_path / "results.duckdb")
+    of = {"a": [0.0, 4.0, 8.0], "b": [10.0, 11.0, 12.0, 16.0, 20.0]}
+    for model, values in of.items():
+        known, last = {"study": "s", "model": model, "checkpoint": "final"}, len(values) - 1
+        more = {"role": "encoder", "view": "words", "statistic": "mean_cosine", "n": 9}
+        at = [("block" if i else "embedding", i, i / last, value) for i, value in enumerate(values)]
+        at.append(("final", last, 1.0, 1.0 + values[-1]))
+        rows = [more | dict(zip(("site", "layer", "depth", "value"), row, strict=True)) for row in at]
+        store.commit_cell(known | {"corpus": "c", "metric": "anisotropy", "status": "done"}, rows)
+        store.put("models", tuple(known), known | {"is_last": True})
+    write_over_models(store, "s")
+    rows = store.records("SELECT site, layer, depth, value FROM over_models ORDER BY site, depth")
+    path = [row for row in rows if row["site"] == "block"]
+    assert [(row["depth"], row["value"]) for row in path] == [(0, 5), (0.5, 8), (1, 14)]
+    assert all(row["layer"] is None for row in path), "a layer of one is no layer of the other"
+    assert [(row["depth"], row["value"]) for row in rows if row["site"] == "final"] == [(1, 15)]
+    (whole,) = (row["value"] for row in rows if row["site"] is None)
+    assert whole == pytest.approx((4 + np.mean(of["b"])) / 2), "the mean over the layers of each"

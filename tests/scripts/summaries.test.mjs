@@ -5,36 +5,12 @@ import { clausesOf, reachOf, roleMeans, roomFor, rowsAt } from "../../templates/
 
 const line = (model, values, more = {}) => values.map((value, layer) => ({ model, layer, depth: layer / (values.length - 1), value, ci_low: value, ci_high: value, statistic: "norm", site: "block", n: 7, ...more }));
 const ROLES = { bert: "encoder", minilm: "encoder", gpt2: "decoder" };
-const means = rows => roleMeans(rows, ROLES, role => `mean of ${role}s`);
 
-test("models of other depths meet at the same relative depth", () => {
-  const found = means([...line("bert", [0, 4, 8]), ...line("minilm", [10, 20]), ...line("gpt2", [1, 2])]);
-  const encoders = found.filter(row => row.model === "mean of encoders");
-  assert.deepEqual(encoders.map(row => [row.depth, row.value, row.ci_low, row.ci_high]), [[0, 5, null, null], [0.5, 9.5, null, null], [1, 14, null, null]], "two models are too few for an interval");
-  assert.deepEqual(encoders.map(row => [row.layer, row.n, row.checkpoint]), Array(3).fill([null, null, "2 models"]));
-  assert.deepEqual(found.filter(row => row.model === "gpt2").map(row => row.value), [1, 2], "one model is no mean");
-});
-
-test("the band of a mean is its t-interval over three models or more", () => {
-  const roles = Object.fromEntries(["a", "b", "c", "d", "e", "f"].map(name => [name, "encoder"]));
-  const of = count => roleMeans(Object.keys(roles).slice(0, count).flatMap((name, i) => line(name, [i, i])), roles, role => role)[0];
-  const width = { 3: 2.4841, 6: 1.9633 };  // of 0, 1, …: t times s / √n
-  for (const [count, half] of Object.entries(width)) assert.ok(Math.abs(of(Number(count)).ci_high - of(Number(count)).value - half) < 2e-3);
-  const rows = [...line("a", [0, 4]), ...line("b", [2, 6]), ...line("a", [7, 7], { beside: true }), ...line("b", [9, 9], { beside: true })];
-  assert.deepEqual(roleMeans(rows, roles, role => role).map(row => row.value), [1, 5, 8, 8], "what is laid over has means of its own");
-});
-
-test("there is a mean only where every model has a number", () => {
-  const found = means([...line("bert", [null, 4, 8]), ...line("minilm", [10, 20])]);
-  assert.deepEqual(found.map(row => row.depth), [0.5, 1]);
-  const steps = line("minilm", [10, 20, 30]).slice(0, 2);  // a number of steps has none at the last layer
-  assert.deepEqual(means([...line("bert", [0, 4, 8]), ...steps]).map(row => row.depth), [0, 0.5]);
-  assert.deepEqual(means([...line("bert", [null, null]), ...line("minilm", [1, 2])]).map(row => row.model), ["minilm", "minilm"]);
-});
-
-test("floors, the state after the final norm and null baselines do not mix into the lines", () => {
-  const found = means([...line("bert", [0, 4]), ...line("minilm", [2, 6]), ...line("bert", [50, 50], { statistic: "norm_floor" }), ...line("minilm", [70, 70], { statistic: "norm_floor" }), { ...line("bert", [9])[0], depth: 1, site: "final" }, ...line("bert (random-init)", [99, 99])]);
-  assert.deepEqual(found.map(row => [row.statistic, row.site, row.value]), [["norm", "block", 1], ["norm", "block", 5], ["norm_floor", "block", 60], ["norm_floor", "block", 60], ["norm", "final", 9]]);
+test("a role with a stored mean is drawn as it, another one as its models", () => {
+  const rows = [...line("bert", [0, 4]), ...line("minilm", [2, 6]), ...line("gpt2", [1, 2]), ...line("bert (random-init)", [9, 9])];
+  const stored = line("mean of encoders", [1, 5], { role: "encoder" });
+  assert.deepEqual(roleMeans(rows, stored, ROLES).map(row => [row.model, row.value]), [["gpt2", 1], ["gpt2", 2], ["mean of encoders", 1], ["mean of encoders", 5]]);
+  assert.deepEqual(roleMeans(rows, [], ROLES).map(row => row.model), ["bert", "bert", "minilm", "minilm", "gpt2", "gpt2"], "no mean, no baseline");
 });
 
 test("an axis follows what is left, and keeps its zero, its edge and a floor that is near", () => {
