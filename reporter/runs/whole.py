@@ -212,6 +212,8 @@ def _places(
     Models of as many blocks have their layers in common; others are interpolated at common depths, without layers.
     """
     kept, _ = in_common(profiles)
+    if len({profile.x.tobytes() for profile in kept}) > 1:
+        kept = list(profiles)
     x = common_depths(kept)
     at_x = {profile.model: profile.at(x) for profile in kept}
     labels = kept[0].labels if all(profile.labels == kept[0].labels for profile in kept) else ()
