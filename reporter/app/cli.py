@@ -248,9 +248,10 @@ def look(
     outcome = run_studies([file], out=out, offline=offline, ahead=True)
     seconds = time.perf_counter() - began if outcome.computed else None
 
-    from reporter.app.look.card import as_markdown, as_text, cards
+    from reporter.report.card import as_markdown, as_text, cards
+    from reporter.store import Store
 
-    made, page = cards(out / "results.duckdb", file.study.study, seconds), out / file.study.study / "index.html"
+    made, page = cards(Store(out / "results.duckdb"), file.study.study, seconds), out / file.study.study / "index.html"
     if json:
         from reporter.app.short_forms import look_form
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from reporter.app.look.card import Card
 from reporter.core.places import listed
 from reporter.judge.questions.lead import COMPARISON
 from reporter.judge.questions.question import Answer, Box
+from reporter.report.card import Card
 from reporter.report.contents import Contents
 from reporter.report.export import read_study
 from reporter.report.tables import few_texts, unlearned

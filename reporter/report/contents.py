@@ -17,6 +17,7 @@ from reporter.judge.questions.lead import Lead, leads
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, Statistic
 from reporter.report import tables as queries
+from reporter.report.card import Card
 from reporter.report.citing import read_hash
 from reporter.report.claims import Claims, read_claims
 from reporter.report.compared import Compared, read_compared
@@ -97,6 +98,7 @@ class Contents:
     texts: Mapping[str, Row] = field(default_factory=dict)
     numbers_hash: tuple[str, str] = ("", "")
     preview: str = ""
+    cards: Sequence[Card] = ()
 
     @property
     def charts(self) -> list[Drawn]:

@@ -24,6 +24,7 @@ from reporter.core.outputs import inside, replacing, require_replaceable
 from reporter.core.places import TOKEN_SETS, token_set
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, catalogue
+from reporter.report import card
 from reporter.report import tables as queries
 from reporter.report.citing import cite
 from reporter.report.compared import path_of, profiles_of
@@ -298,6 +299,8 @@ def render(
         for contents in shown:
             if (name := str(contents.study["study"])) in chosen:
                 look = read_look(contents.study, database.parent / name)
+                if card.WRITTEN in str(contents.study["spec"] or "").splitlines()[:2]:
+                    contents = replace(contents, cards=card.cards(store, name))
                 drawn = look.of(contents).drawn()
                 with replacing(out, name) as folder:
                     illustrated = with_images(drawn, folder, address) if alone else drawn

@@ -8,13 +8,13 @@ from judge.sentences.blocks import answer as removed
 from judge.sentences.blocks import trial, without
 from report.made_up import MODELS, fill, fill_whole
 
-from reporter.app.look.card import _blocks
 from reporter.judge.questions import stated
 from reporter.judge.questions.blocks import BLOCKS, removals
 from reporter.judge.questions.changed import CHANGED
 from reporter.judge.questions.probes import PROBED
 from reporter.judge.questions.question import answered, markdown
 from reporter.judge.questions.training import TRAINING
+from reporter.report.card import _blocks
 
 
 def test_an_answer_names_why_the_numbers_are_missing():

@@ -1,9 +1,8 @@
-"""The layer card of a model: what a study of ``reporter look`` found, in ten lines."""
+"""The layer card of a model: what a study of ``reporter look`` measured, in ten lines, for a terminal and a page."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from reporter.core.numbers import counted, estimate, short
@@ -46,6 +45,8 @@ SELECT layer, max(value) FILTER (statistic = 'largest') AS largest, max(value) F
 AND site IN ('embedding', 'block') GROUP BY layer HAVING ratio IS NOT NULL AND tensor IS NOT NULL ORDER BY layer
 """
 
+WRITTEN = "# Written by `reporter look`. Edit it and run it again:"
+"""A line at the beginning of a study that ``reporter look`` wrote."""
 _TEXTS = "SELECT corpus, texts, available FROM corpora WHERE study = $study AND status = 'done'"
 
 
@@ -64,15 +65,14 @@ class Card:
     folded: bool = False
 
 
-def cards(database: Path, study: str, seconds: float | None = None) -> list[Card]:
-    """Return the card of each model of a study that ran, in the order of the study.
+def cards(store: Store, study: str, seconds: float | None = None) -> list[Card]:
+    """Return the card of each model of a study that ran, a base after the models that are compared with it.
 
     Args:
-        database: the results.
+        store: the results.
         study: its id.
         seconds: how long the run took; None if there was nothing to compute.
     """
-    store = Store(database)
     with store.kept_open():
         models, corpora = (store.records(query, {"study": study}) for query in (_MODELS, _TEXTS))
         texts = listed(f"{_read_of(row)} of {row['corpus']}" for row in corpora)
