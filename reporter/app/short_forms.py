@@ -14,7 +14,7 @@ from reporter.judge.questions.lead import COMPARISON
 from reporter.judge.questions.question import Answer, Box
 from reporter.report.card import Card
 from reporter.report.contents import Contents
-from reporter.report.export import read_study
+from reporter.report.export import study_contents
 from reporter.report.tables import few_texts, unlearned
 from reporter.runs.whole import ask
 from reporter.study.study import StudyFile
@@ -91,7 +91,7 @@ def as_form(study: str, out: Path, answers: Sequence[Answer]) -> StudyForm:
         out: the results folder.
         answers: those to take over (:func:`reporter.runs.whole.ask`).
     """
-    contents = read_study(study, out)
+    contents = study_contents(study, out)
     overview = contents.overview
     return StudyForm(
         study=study,
@@ -166,4 +166,4 @@ def _of_answer(answer: AnswerForm) -> Iterator[str]:
 
 
 def _cautions(contents: Contents) -> Iterator[str]:
-    yield from filter(None, (unlearned(contents.models), few_texts(contents.corpora)))
+    yield from filter(None, (unlearned(contents.models), few_texts(contents.study, contents.corpora)))

@@ -156,13 +156,21 @@ def _write(path: Path, content: str | bytes) -> None:
 
 def read_study(study: str, out: Path) -> Contents:
     """Return what a study's page shows, drawn."""
+    return study_contents(study, out).drawn()
+
+
+def study_contents(study: str, out: Path) -> Contents:
+    """Return what a study's page shows, without drawing its charts.
+
+    Raises:
+        UsageError: there is no such study.
+    """
     store = Store(out / "results.duckdb")
     with store.reading() as read:
         rows = {str(row["study"]): row for row in queries.rows_of(read(queries.STUDIES))}
         if study not in rows:
             raise no_study(study, store.path, list(rows))
-        contents = read_contents(read, rows[study], {**catalogue(), **analyses()})
-    return contents.drawn()
+        return read_contents(read, rows[study], {**catalogue(), **analyses()})
 
 
 def _figures(contents: Contents, figures: Mapping[str, Drawn], choice: Choice, request: Wanted, folder: Path) -> None:

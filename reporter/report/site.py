@@ -111,9 +111,11 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
 
     by_id = {drawn.id: drawn for drawn in contents.charts if drawn.shown}
     lead = by_id.get(contents.leads[0].picture)
+    if lead is None and contents.leads[0].name == "training":
+        lead = next((drawn for drawn in trained if drawn.shown), None)
     usual = [by_id[name] for name in (contents.overview.charts if contents.overview else ()) if name in by_id]
     first = ([lead] if lead else []) + [drawn for drawn in usual if drawn is not lead]
-    more = {"lead": lead, "leads": contents.leads, "few": queries.few_texts(contents.corpora)}
+    more = {"lead": lead, "leads": contents.leads, "few": queries.few_texts(contents.study, contents.corpora)}
     pages = {"index.html": page("index", "Overview", first, both=len(scene.views) > 1, **more)}
     if layered:
         pages["layers.html"] = page("layers", "Layers", layered)

@@ -15,6 +15,7 @@ from reporter.core.places import listed, ranges
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.models.checkpoint import UNLEARNED
 from reporter.store.formats import csv_field, csv_line
+from reporter.store.rows import spec_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,8 +182,10 @@ def unlearned(models: Sequence[Row]) -> str:
     return f"{says} than token frequencies. Their numbers say nothing about trained models."
 
 
-def few_texts(corpora: Sequence[Row]) -> str:
-    """Return a sentence on the corpora that have too few texts for any verdict; empty without any."""
+def few_texts(study: Row, corpora: Sequence[Row]) -> str:
+    """Return a sentence on the corpora that have too few texts for any verdict; empty without any, or if fixed."""
+    if spec_of(study.get("spec")).get("texts") == "fixed":
+        return ""
     counts = {
         str(row["corpus"]): int(row["clusters"] or row["texts"] or 0) for row in corpora if row["status"] == "done"
     }
