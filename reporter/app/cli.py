@@ -724,11 +724,12 @@ def answer(
 
     if brief and json:
         raise UsageError("--brief and --json cannot be combined; choose one")
-    answers = ask(_id_of(study), out, _names(only))
+    study = _id_of(study)
+    answers = ask(study, out, _names(only))
     if brief or json:
         from reporter.app import short_forms
 
-        form = short_forms.as_form(_id_of(study), out, answers)
+        form = short_forms.as_form(study, out, answers)
         typer.echo(form.model_dump_json(indent=1) if json else short_forms.brief(form))
         return
     typer.echo(markdown(answers, bool(only)))

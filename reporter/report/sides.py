@@ -26,6 +26,7 @@ from reporter.judge.kinship import Origins
 from reporter.judge.outcomes import LEVEL
 from reporter.judge.profiles import Profile, common_depths, in_common, stored_profiles
 from reporter.judge.questions.subjects import share_of_range
+from reporter.report.tables import rows_of
 from reporter.store.rows import spec_of
 
 if TYPE_CHECKING:
@@ -355,12 +356,7 @@ def at_common_depths(a: Curve, b: Curve) -> tuple[Curve, Curve]:
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a query, with None for NULL and whole numbers of layers."""
-    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return [dict(zip(map(str, row), row.values(), strict=True)) | _layer(row["layer"]) for row in records]
-
-
-def _layer(layer: float | None) -> dict[str, Any]:
-    return {"layer": None if layer is None else int(layer)}
+    return [row | {"layer": None if row["layer"] is None else int(row["layer"])} for row in rows_of(frame)]
 
 
 def _metrics(value: Any) -> list[str]:
