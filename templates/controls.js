@@ -295,7 +295,7 @@ function readout() {
   depthSlider?.setAttribute("aria-valuetext", chosen.cursor < 0 ? "none" : `depth ${depth}`);
   if (dock.hidden) return;
   if (depthSlider) depthSlider.value = String(chosen.cursor);
-  find("b", dock).textContent = `Depth ${depth}${chosen.beside ? "" : ` · ${page.names?.[chosen.view] ?? chosen.view ?? ""}`}`;
+  find("b", dock).textContent = `Depth ${depth}${chosen.beside ? "" : ` · ${chosen.view ?? ""}`}`;
   const shown = inSight().filter(follows).slice(0, MOST);
   const columns = shown.map(panel => rowsAt(panel.rows, chosen.cursor));
   const order = [...all("button.model").map(button => String(button.dataset.model)), ...Object.values(page.means ?? {})];

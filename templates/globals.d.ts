@@ -51,7 +51,6 @@ interface ChartOptions {
   /** The colour of the dark theme for each of the light theme. */
   dark?: Record<string, string>;
   /** What the reader calls models. */
-  names?: Record<string, string>;
   /** In place of the spec's own. */
   height?: number;
   renderer?: "svg" | "canvas";

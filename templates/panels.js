@@ -16,7 +16,7 @@ export const momentOf = label => moments.findIndex(moment => moment.label === la
 const models = new Set([...Object.keys(page.roles ?? {}), ...(page.baselines ?? [])]);
 const views = page.views ?? [];
 // The token set that stands beside the first one where a reader wants both.
-export const second = views.includes("no-sinks") && views[0] !== "no-sinks" ? "no-sinks" : views[1] ?? "";
+export const second = views.includes("without sinks") && views[0] !== "without sinks" ? "without sinks" : views[1] ?? "";
 const meansOffered = !!Object.keys(page.means ?? {}).length;
 const firstView = page.both ? "both" : views[0];
 function choices() {
@@ -231,7 +231,7 @@ export class Panel {
   head() {
     const names = this.models.map(nameOf);
     const own = names.length === 2 && names[0] !== names[1] ? `${names[0]} ↑ ${names[1]} →` : names[0] ?? this.name;
-    const which = this.of || this.twin ? page.names?.[this.said.view] ?? this.said.view : "";
+    const which = this.of || this.twin ? this.said.view : "";
     this.element.querySelector(".panel-name").textContent = [own, which].filter(Boolean).join(" · ");
   }
   // The same once more under the second token set, where a chart cannot draw both in one panel.
@@ -310,7 +310,7 @@ export class Panel {
       await mountChart(this.plot, chart.spec, rows, {
         label,
         signals: {
-          low, high, note: [note, averaged && !this.overlays && "bands: 95 % intervals over models", this.overlays && `dashed: ${page.names?.[chosen.beside] ?? chosen.beside}`].filter(Boolean).join(" · "),
+          low, high, note: [note, averaged && !this.overlays && "bands: 95 % intervals over models", this.overlays && `dashed: ${chosen.beside}`].filter(Boolean).join(" · "),
           highlight: highlighted(averaged), cursor: chosen.cursor, at: this.stop?.layer ?? 0,
           room: roomFor([...new Set(rows.map(row => row.model).filter(model => model && !page.baselines?.includes(model)).map(nameOf))]), ...own,
         },
@@ -440,7 +440,7 @@ export function controlsSaid(chart) {
   const moment = moments[chosen.moment]?.label;
   const picks = all("select[data-chart]").filter(select => select.dataset.chart === chart.id && select.options.length > 1 && !(select.dataset.pick === "axis" && select.selectedIndex === 0));
   return [
-    follows("view") && chosen.view ? `tokens: ${[chosen.view, chosen.beside].filter(Boolean).map(view => page.names?.[view] ?? view).join(" (solid), ")}${chosen.beside ? " (dashed)" : ""}` : "",
+    follows("view") && chosen.view ? `tokens: ${[chosen.view, chosen.beside].filter(Boolean).join(" (solid), ")}${chosen.beside ? " (dashed)" : ""}` : "",
     follows("moment") && moments.length > 1 ? `checkpoint: ${moment}` : "",
     follows("site") && chosen.site === "attention" ? "after attention" : "",
     chosen.baselines === "without" ? "without null baselines" : "",

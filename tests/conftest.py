@@ -199,7 +199,7 @@ def values():
     from reporter.forward.observed import Observed
     from reporter.metrics.base import Value, catalogue
 
-    def run(model, observables, texts, view="words", metrics=None, seed=0, **options):
+    def run(model, observables, texts, view="text tokens", metrics=None, seed=0, **options):
         seen = Observed(observables, observables["moments"].layout, texts, view, seed)
         found = {}
         for name, metric in catalogue().items():

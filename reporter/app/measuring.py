@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from reporter.app.results import Tables
 from reporter.core.arrays import as_json
 from reporter.core.errors import UsageError
+from reporter.core.places import TokenSet
 from reporter.core.progress import Progress
 from reporter.forward.inputs import Pass
 from reporter.forward.passes import Passes
@@ -27,7 +28,7 @@ from reporter.models.states import SavedStates, States
 from reporter.runs.cells import compute, wanted_by
 from reporter.runs.plan import MetricCell
 from reporter.store import CellName
-from reporter.study.corpora import SinkSpec, View
+from reporter.study.corpora import SinkSpec
 from reporter.study.offer import MetricChoice, Offer, read_metrics
 from reporter.study.part import Part, complaints_of
 from reporter.study.problems import show_location
@@ -52,7 +53,7 @@ _SPARSE = 10
 
 class _MeasureOptions(Part):
     metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics)]
-    view: View
+    view: TokenSet
     seed: int = Field(ge=0, lt=2**32)
 
 
@@ -88,7 +89,7 @@ def measure(
     special: ArrayLike | None = None,
     final: Any = None,
     role: Role | None = None,
-    view: View = "words",
+    view: TokenSet = "text tokens",
     seed: int = 0,
 ) -> Measured:
     """Measure hidden states of any model: of text, proteins or images.
@@ -107,7 +108,7 @@ def measure(
         final: the last state after the final norm, (tokens, final width).
         role: ``encoder``, or ``decoder`` where no token saw a later one; if left out it is told from texts that begin
             alike.
-        view: which tokens count: ``words``, ``all`` or ``no-sinks``.
+        view: which tokens count: ``text tokens``, ``with special tokens`` or ``without sinks``.
         seed: seeds bootstraps, samples and floors.
 
     Returns:

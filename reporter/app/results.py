@@ -144,7 +144,7 @@ class Results(Tables):
         Args:
             figure: its id, such as ``anisotropy.mean_cosine``, or its number.
             panel: the heading of the panel, usually a corpus; the first panel by default.
-            choose: the state of the page's controls: ``view="no-sinks"``.
+            choose: the state of the page's controls: ``view="without sinks"``.
 
         Raises:
             UsageError: there is no such figure, panel or control, the figure is a table, or the results have several

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reporter.charts.styles import Styles
+from reporter.core.places import TEXT_TOKENS, WITH_SPECIAL_TOKENS, WITHOUT_SINKS
 from reporter.core.table import ALL_GROUPS
 
 if TYPE_CHECKING:
@@ -19,10 +20,10 @@ PATH, ATTENTION = "path", "attention"
 """The choices of the control *Site*: the residual stream (embedding and blocks), and after attention."""
 WITH, WITHOUT = "with", "without"
 """The choices of the control *Null baselines*."""
-VIEWS = {
-    "words": "the tokens of the text itself",
-    "no-sinks": "the tokens of the text itself, without attention sinks and without each text's first token",
-    "all": "all tokens, including those that the tokenizer adds",
+VIEWS: dict[str, str] = {
+    TEXT_TOKENS: "the tokens of the text itself",
+    WITHOUT_SINKS: "the tokens of the text itself, without attention sinks and without each text's first token",
+    WITH_SPECIAL_TOKENS: "all tokens, including those that the tokenizer adds",
 }
 """Which tokens a token set has, in the words of a paper."""
 

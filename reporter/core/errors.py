@@ -76,10 +76,17 @@ def with_type(problem: BaseException) -> str:
 
 
 def suggest(wrong: str, names: Iterable[str]) -> str | None:
-    """Return the known name that resembles ``wrong`` most, or None."""
+    """Return the known name that resembles ``wrong`` most, or else the only one that shares a word with it, or None."""
     by_folded = {name.casefold(): name for name in names}
     close = get_close_matches(wrong.casefold(), list(by_folded), n=1, cutoff=0.6)
-    return by_folded[close[0]] if close else None
+    if close:
+        return by_folded[close[0]]
+    words = set(_WORD.findall(wrong.casefold()))
+    sharing = [name for folded, name in by_folded.items() if " " in folded and words & set(_WORD.findall(folded))]
+    return sharing[0] if len(sharing) == 1 else None
+
+
+_WORD = re.compile(r"\w{4,}")
 
 
 MOST_NAMES = 30  # in a message

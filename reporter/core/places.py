@@ -5,20 +5,17 @@ from layer l to layer l + 1 (``Statistic.per == "step"``) is stored at l, and it
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 Pooling = Literal["first", "mean", "last"]
 """Which states of a text become one vector."""
 POOLINGS: tuple[Pooling, ...] = ("mean", "last", "first")
 
 EMBEDDING = "the embedding"
-TOKEN_SETS = {"words": "all tokens", "no-sinks": "without sinks", "all": "with added tokens"}
-"""The names of token sets for readers."""
-
-
-def token_set(view: str) -> str:
-    """Return the name of a token set for readers; studies and tables have its key."""
-    return TOKEN_SETS.get(view, view)
+TokenSet = Literal["text tokens", "with special tokens", "without sinks"]
+"""Which tokens count: the same names in studies (``views:``), tables (column ``view``), pages and Python."""
+TOKEN_SETS: tuple[TokenSet, ...] = get_args(TokenSet)
+TEXT_TOKENS, WITH_SPECIAL_TOKENS, WITHOUT_SINKS = TOKEN_SETS
 
 
 def place(layer: int, step: bool = False) -> str:

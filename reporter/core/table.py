@@ -39,7 +39,7 @@ LAST_CHECKPOINT = "(study, model, checkpoint) IN (SELECT (study, model, checkpoi
 """SQL condition: a row is about the last checkpoint of its model. Every query that reads only that one uses it."""
 NTH_CHECKPOINT = "(SELECT study, model, checkpoint, position AS nth_checkpoint FROM models)"
 """SQL table to join: which of a model's checkpoints it is, in the study's order."""
-VIEWS = "coalesce(list_position(['words', 'all', 'no-sinks'], view), 9), view"
+VIEWS = "coalesce(list_position(['text tokens', 'with special tokens', 'without sinks'], view), 9), view"
 """The order of token sets in SQL; of a number on several sets the first is read."""
 FREE = "by_definition IS NOT TRUE"
 """SQL condition over ``layer_metrics``: the rows whose values say something of the model."""
@@ -298,7 +298,7 @@ class OfModel(OfStudy):
 
 
 CORPUS = of_cell("name of the corpus in the study")
-VIEW = of_cell("token set: 'words', 'all' or 'no-sinks'")
+VIEW = of_cell("token set: 'text tokens', 'with special tokens' or 'without sinks'")
 METRIC = of_cell("metric, the first part of a number's name")
 
 

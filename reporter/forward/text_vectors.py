@@ -28,7 +28,7 @@ def rows_pooled(special: Bools, pooling: Pooling) -> Ints:
     """Return the positions whose states are averaged.
 
     ``first``: position 0, whatever stands there ([CLS] where there is one). ``mean``: all tokens of the text itself,
-    sinks included (the view ``words``). ``last``: the last token of the text itself. A text without tokens of its own
+    sinks included (``text tokens``). ``last``: the last token of the text itself. A text without tokens of its own
     falls back on all of its tokens.
 
     Args:

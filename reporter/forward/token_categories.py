@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.core.places import TEXT_TOKENS, WITH_SPECIAL_TOKENS, WITHOUT_SINKS
 from reporter.geometry.arrays import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ STRATA = ("ordinary", "special", "aside")
 """``aside``: sinks, and the first own token of each text, sink or not."""
 
 VIEWS: dict[str, tuple[int, ...]] = {
-    "words": (ORDINARY, ASIDE),
-    "all": (ORDINARY, SPECIAL, ASIDE),
-    "no-sinks": (ORDINARY,),
+    TEXT_TOKENS: (ORDINARY, ASIDE),
+    WITH_SPECIAL_TOKENS: (ORDINARY, SPECIAL, ASIDE),
+    WITHOUT_SINKS: (ORDINARY,),
 }
 """Which strata each view merges."""
 

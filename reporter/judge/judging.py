@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from reporter.core.errors import ReporterError, describe, failures
-from reporter.core.places import token_set
+from reporter.core.places import WITHOUT_SINKS
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
 from reporter.judge.claims import kind_of, power
@@ -65,7 +65,7 @@ def change(finding: Outcome, word: Word, other: Outcome, other_word: Word, view:
     sentences.append(
         f"the verdict is {other_word} instead of {word}" if word != other_word else f"the verdict stays {word}"
     )
-    return {"view": view, "says": f"{token_set(view)}: {'; '.join(sentences)}", "turned": bool(turned)}
+    return {"view": view, "says": f"{view}: {'; '.join(sentences)}", "turned": bool(turned)}
 
 
 def _largest(profile: ShownProfile, other: ShownProfile) -> tuple[float, str]:
@@ -106,7 +106,6 @@ class Reading:
     baseline: str | None
 
 
-NO_SINKS = "no-sinks"
 CORRECTION = "Holm, two one-sided tests of each claim, 5 %"
 """The rule of :func:`judge` in words, as registrations have it: change both together."""
 NOT_REGISTERED = "not registered"
@@ -130,11 +129,11 @@ def readings(claim: Claim, numbers: Numbers) -> list[Reading]:
     if not kind.under_views(claim):
         return [Reading(1, None, None)]
     without = (
-        NO_SINKS in study.views
+        WITHOUT_SINKS in study.views
         and kind.compares_roles(claim, numbers)
-        and all(numbers.rows(full_name, NO_SINKS) for full_name in statistics_of(claim))
+        and all(numbers.rows(full_name, WITHOUT_SINKS) for full_name in statistics_of(claim))
     )
-    views = claim.views or ((NO_SINKS,) if without else study.views[:1])
+    views = claim.views or ((WITHOUT_SINKS,) if without else study.views[:1])
     pairs = [(view, None) for view in views] + [(views[0], baseline) for baseline in claim.baselines]
     return [Reading(place, view, baseline) for place, (view, baseline) in enumerate(pairs, 1)]
 
@@ -255,9 +254,9 @@ def find_claim(numbers: Numbers, claim: Claim, reading: Reading) -> Outcome | st
     if not claim.views and kind_of(claim).compares_roles(claim, numbers):
         note = (
             "encoders and decoders are compared without sinks, because the claim names no token set (`views`)"
-            if view == NO_SINKS
-            else f"warning: this compares encoders with decoders on {token_set(view)}, so it depends on the token at "
-            f"position 0; add '{NO_SINKS}' to `views`"
+            if view == WITHOUT_SINKS
+            else f"warning: this compares encoders with decoders on {view}, so it depends on the token at "
+            f"position 0; add '{WITHOUT_SINKS}' to `views`"
         )
         finding = finding.with_detail(notes=[note])
     return finding

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.json_text import stored_json
+from reporter.core.places import TEXT_TOKENS
 from reporter.core.table import FREE
 from reporter.geometry.intervals import errors_within
 from reporter.judge.estimates import Array
@@ -21,7 +22,6 @@ from reporter.store import Store
 from reporter.study import Study
 from reporter.study.claims import WITH_BASE
 
-ANALYSIS_VIEW = "words"
 """The view under which statistics of analyses are stored."""
 
 PATH = ("embedding", "block")
@@ -207,7 +207,7 @@ class Numbers:
 
     def view_of(self, full_name: str, view: str) -> str:
         """Return the view under which a statistic is stored: what an analysis looks at has only one."""
-        return ANALYSIS_VIEW if full_name.partition(".")[0] in self.study.sections else view
+        return TEXT_TOKENS if full_name.partition(".")[0] in self.study.sections else view
 
     def corpus_of(self, full_name: str, view: str, corpus: str | None) -> str:
         """Return the corpus that a claim names, or the only one there is; for an analysis the item.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.charts import Chart, corpora
+from reporter.core.places import TEXT_TOKENS, WITH_SPECIAL_TOKENS
 from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, UnderView, at_place, column
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats, Ints, wide
@@ -212,7 +213,7 @@ def listed_dimensions(standing: Mapping[Place, DimensionFacts]) -> Iterator[Outl
 
 def listed_activations(seen: Observed, kept: Activations, size: int) -> list[MassiveActivation]:
     """Return the massive activations by dimension and token type, with the median of sampled tokens at their layer."""
-    sample = replace(seen, view="all").token_sample(size)
+    sample = replace(seen, view=WITH_SPECIAL_TOKENS).token_sample(size)
 
     @cache
     def median_at(layer: int) -> float:  # on the host, where a median is a selection and not a sort
@@ -263,7 +264,7 @@ def cuts(seen: Observed, size: int) -> list[SinkCut]:
 
     from reporter.forward.token_sample import DOMINANCE, FIRST, RATIO
 
-    sample = replace(seen, view="words").token_sample(size)
+    sample = replace(seen, view=TEXT_TOKENS).token_sample(size)
     inside = np.flatnonzero(sample.facts[:, FIRST] == 0)
     if not len(inside):  # texts of one token: there is nothing of which a cut could leave out a share
         return []

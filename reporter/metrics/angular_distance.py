@@ -36,9 +36,9 @@ STATISTICS = (
         "last_token",
         "angular distance of two layers (last tokens)",
         f"Mean over texts, for the last token of each text, of {_ANGLE} Unrelated states have exactly ½. The last "
-        "token of the token set `words` is the last word or full stop.",
-        trap="One token per text, so intervals are wider. In the token set `all` it may be a [SEP] or EOS of the "
-        "tokenizer.",
+        "token of the token set `text tokens` is the last word or full stop.",
+        trap="One token per text, so intervals are wider. `with special tokens` it may be a [SEP] or EOS of "
+        "the tokenizer.",
         published="This is the authors' number. They cut texts at the length of the context; here texts keep their own "
         "length.",
     ),

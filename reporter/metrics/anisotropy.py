@@ -44,7 +44,7 @@ STATISTICS = (
         "compare without sinks.",
         published="The paper takes the mean over shuffled batches, which is higher with few tokens and wide models. "
         "The authors' later code (LLM-Microscope: `calculate_anisotropy_torch`) computes this number over every token "
-        "that the tokenizer returns. The token set `all` is nearest. The code leaves out the last hidden state.",
+        "that the tokenizer returns (`with special tokens` is nearest). The code leaves out the last hidden state.",
         grows=per_doubling("Falls by up to 2 %", "0.0 to 0.7", RARE_TYPES),
     ),
     _cosine(

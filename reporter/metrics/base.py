@@ -285,7 +285,7 @@ class Value(UnderView, table="layer_metrics"):
     """
 
     view = of_cell(
-        "token set: 'words' (the text's own tokens), 'all' (with special tokens), 'no-sinks' (own tokens without sinks "
+        "token set: 'text tokens', 'with special tokens', 'without sinks' (own tokens without sinks "
         "and without the first)"
     )
     statistic: str = column("statistic, the second part of a number's name", key=True)

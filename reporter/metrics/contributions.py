@@ -27,7 +27,7 @@ _STREAM = (
 )
 _SIGN = "Above 0 the update amplifies the stream's content; below 0 it erases part of it; near 0 it writes new content."
 _PUBLISHED = (
-    "The authors' code averages over all tokens, including the first (the token set `all`). The authors' curve of "
+    "The authors' code averages over all tokens, including the first (`with special tokens`). The authors' curve of "
     "whole layers is motion.update_ratio."
 )
 

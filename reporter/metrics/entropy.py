@@ -91,7 +91,7 @@ STATISTICS = (
         trap="A sink still matters: it moves the mean, and all other states then point away from it. The zeroed "
         "entries change the eigenvalues.",
         published="The code of Skean et al. computes this number as prompt (sentence) entropy under 'maxEntropy'. That "
-        "code uses every token of a text: the token set `all` is nearest.",
+        "code uses every token of a text: the token set `with special tokens` is nearest.",
     ),
     Share(
         "skipped",

@@ -50,7 +50,7 @@ STATISTICS = (
         bounds=(0, 2),
         trap="A low value does not mean that the block is removable: the effect on the output may be large. A long "
         "common mean lowers it.",
-        published="The paper's code takes every token that the tokenizer returns (the token set `all`) and the "
+        published="The paper's code takes every token that the tokenizer returns (`with special tokens`) and the "
         "library's hidden_states. The last of these is after the final norm, so the last number is not of the block "
         "alone. Known values: the nine lowest layers of Llama-2-7B are 27 26 25 28 24 29 23 21 22, counted from 0.",
     ),

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from reporter.charts import AxisLimits, Chart, curves
+from reporter.core.places import WITHOUT_SINKS
 from reporter.core.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
 from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.intervals import Error, error_over_texts
@@ -97,8 +98,7 @@ STATISTICS = (
         "layer.",
         ("sun2024massive", "queipo2026attention"),
         short="norm over that of others",
-        trap="The rule for sinks itself requires 2 medians at some block. A BOS that is a sink is only in the token "
-        "set `all`.",
+        trap="The rule for sinks itself requires 2 medians at some block. A BOS counts only `with special tokens`.",
         published="Elsewhere the token at position 0 is compared, whether it is a sink or not: first_norm_ratio.",
     ),
     _norm_ratio(
@@ -108,7 +108,7 @@ STATISTICS = (
         "position 0 is in the token set.",
         ("queipo2026attention",),
         short="norm over that of others",
-        trap="Position 0 is the first word in one model and a BOS in another. A BOS is only in the token set `all`. "
+        trap="Position 0 is the first word in one model and a BOS in another. Only `with special tokens` has a BOS. "
         "See `models.first_token`.",
         published="Others divide by the mean norm, which further sinks in the text raise. Known values for the first "
         "of 512 tokens, at the end of training: 19.5 after block 4 of Pythia-160m, 43.3 after block 9 of Pythia-410m.",
@@ -236,7 +236,7 @@ def outliers(
     yield from _norm_ratios(seen)
     yield from lists.listed_dimensions({place: here for place, here in standing.items() if place in seen.path})
     yield from seen.once(("massive activations", size), lambda: lists.listed_activations(seen, kept, size))
-    n, own_sinks = (seen.tokens, 0) if seen.view == "no-sinks" else sinks.counts.tolist()
+    n, own_sinks = (seen.tokens, 0) if seen.view == WITHOUT_SINKS else sinks.counts.tolist()
     yield valued("sink_share", None, own_sinks / n if n else None, n, "no token belongs to a text")
     yield from (SinkToken(**sink) for sink in sinks.listed())
     sink_cuts = seen.once(("sink cuts", size), lambda: lists.cuts(seen, size))

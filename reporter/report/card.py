@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reporter.core.numbers import counted, estimate, short
-from reporter.core.places import in_backticks, listed, place, places
+from reporter.core.places import TEXT_TOKENS, WITHOUT_SINKS, in_backticks, listed, place, places
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.numbers import declared
 from reporter.judge.questions.blocks import removals
@@ -36,13 +36,14 @@ QUALIFY highest OR row_number() OVER (PARTITION BY name, view ORDER BY value, la
 _ANSWERS = "SELECT * FROM {table} WHERE study = $study AND model = $model"
 _TURNS = """
 SELECT layer, value FROM layers WHERE study = $study AND model = $model AND metric = 'motion'
-AND statistic = 'block_influence' AND view = 'words' AND value IS NOT NULL ORDER BY value, layer LIMIT 3
+AND statistic = 'block_influence' AND view = 'text tokens' AND value IS NOT NULL ORDER BY value, layer LIMIT 3
 """
 _RANGE = """
 SELECT layer, max(value) FILTER (statistic = 'largest') AS largest, max(value) FILTER (statistic = 'over_median')
   AS ratio, max(value) FILTER (statistic = 'int8_tensor') AS tensor, max(value) FILTER (statistic = 'int8_token')
-  AS token FROM layers WHERE study = $study AND model = $model AND metric IN ('outliers', 'ranges') AND view = 'words'
-AND site IN ('embedding', 'block') GROUP BY layer HAVING ratio IS NOT NULL AND tensor IS NOT NULL ORDER BY layer
+  AS token FROM layers WHERE study = $study AND model = $model AND metric IN ('outliers', 'ranges')
+AND view = 'text tokens' AND site IN ('embedding', 'block')
+GROUP BY layer HAVING ratio IS NOT NULL AND tensor IS NOT NULL ORDER BY layer
 """
 
 WRITTEN = "# Written by `reporter look`. Edit it and run it again:"
@@ -138,11 +139,11 @@ def _lines(store: Store, study: str, model: Record, texts: str, seconds: float |
     )
     ends = {(row["name"], row["view"], row["highest"]): row for row in read(_ENDS, names=list(ENDS))}
     for name, label in ENDS.items():
-        if any((name, "words", highest) in ends for highest in (True, False)):
+        if any((name, TEXT_TOKENS, highest) in ends for highest in (True, False)):
             named = [
-                f"{word} at {_peak(ends[name, 'words', highest], ends.get((name, 'no-sinks', highest)), blocks)}"
+                f"{word} at {_peak(ends[name, TEXT_TOKENS, highest], ends.get((name, WITHOUT_SINKS, highest)), blocks)}"
                 for word, highest in (("highest", True), ("lowest", False))
-                if (name, "words", highest) in ends
+                if (name, TEXT_TOKENS, highest) in ends
             ]
             yield label, f"{declared()[name][1].title} is {'; '.join(named)}"
     yield "sinks", _sinks(read(_ANSWERS.format(table="sink_answers") + " ORDER BY number"))

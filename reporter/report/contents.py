@@ -13,6 +13,7 @@ from reporter.charts.layout import ATTENTION, PATH, CheckpointName, Scene, momen
 from reporter.charts.profile import ROLE_MEANS
 from reporter.charts.styles import DECODER, ENCODER, Styles, style_models
 from reporter.core.errors import is_out_of_memory, shared_text, with_type
+from reporter.core.places import TOKEN_SETS
 from reporter.judge.questions.lead import Lead, leads
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, Statistic
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 KEYS = {"model": "models", "corpus": "corpora"}
 """The key of a study's file that orders the values of a column."""
-VIEW_ORDER = ("words", "all", "no-sinks")
 BESIDES = {"weights": besides}
 """What some pages show besides their charts, in a template of the page's own name."""
 
@@ -268,7 +268,7 @@ def _means_of(means: pd.DataFrame, drawn: Drawn) -> pd.DataFrame | None:
 
 def _views(study: Row, stored: list[str]) -> list[str]:
     declared = queries.parsed(study["views"], list)
-    order = [view for view in (*declared, *VIEW_ORDER) if view in stored]
+    order = [view for view in (*declared, *TOKEN_SETS) if view in stored]
     return list(dict.fromkeys(map(str, order + stored)))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts.chart import Read, filled
 from reporter.charts.styles import FLOOR_GREY, MUTED
 from reporter.core.numbers import near
-from reporter.core.places import listed, token_set
+from reporter.core.places import listed
 from reporter.judge.questions import QUESTIONS
 from reporter.judge.questions.question import boxes_of
 from reporter.report.sides import PAIR
@@ -70,7 +70,7 @@ def read_findings(read: Read, study: str, looked_at: int | None, styles: Styles)
     for row in rows_of(frame):
         detail = parsed(row["detail"], dict)
         views = PAIR if row["kind"] == "sinks" else (row["view"],)
-        link, tokens = figure_link(str(row["chart"]), *views), listed(map(token_set, views))
+        link, tokens = figure_link(str(row["chart"]), *views), listed(views)
         findings.append(
             {"row": row, "detail": detail, "picture": picture(row, detail, styles), "link": link, "tokens": tokens}
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from reporter.charts.chart import Drawn, Read
 from reporter.charts.styles import DECODER, ENCODER, ModelStyle
 from reporter.core.numbers import counted, whole
-from reporter.core.places import capital, listed, token_set
+from reporter.core.places import capital, listed
 from reporter.judge.numbers import main_statistics
 from reporter.report import tables as queries
 from reporter.report.citing import read_passes, span
@@ -83,7 +83,7 @@ class Overview:
         sentences: at most three.
         scope: what their intervals are over, and what they say nothing about.
         charts: ids of up to four statistics.
-        sets: token sets with their names, the first one shown first.
+        sets: token sets, the first one shown first.
         columns: of the table.
         difference: the heading of the differences; empty where there are none.
         models: the models behind the columns, where these are means of roles.
@@ -97,7 +97,7 @@ class Overview:
     sentences: tuple[Sentence, ...] = ()
     scope: str = ""
     charts: tuple[str, ...] = ()
-    sets: tuple[tuple[str, str], ...] = ()
+    sets: tuple[str, ...] = ()
     columns: tuple[Side, ...] = ()
     difference: str = ""
     models: tuple[Side, ...] = ()
@@ -137,7 +137,7 @@ def read_overview(read: Read, contents: Contents) -> Overview:
         sentences=sentences,
         scope=scope_of(numbers) if tables else "",
         charts=_charts(numbers, charts, [sentence.figure for sentence in sentences]),
-        sets=tuple((view, token_set(view)) for view in numbers.sets),
+        sets=numbers.sets,
         columns=numbers.columns if tables else (),
         difference=f"{sides[0].name} − {sides[1].name}" if sides and tables else "",
         models=models if any(side.several for side in numbers.columns) and tables else (),

@@ -28,7 +28,7 @@ SYNONYMS = {
 }
 """Words that people search for besides those of the definitions, by full name or by metric."""
 TERMS = {
-    "token set (view)": "view words no-sinks tokens",
+    "token set (view)": "view text tokens special sinks",
     "chance level": "floor baseline random",
     "interval": "confidence error bar ci bootstrap",
     "sink": "attention sink massive norm bos",

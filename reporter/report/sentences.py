@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter.core.numbers import estimate, short, whole
-from reporter.core.places import capital, end, listed, places, token_set
+from reporter.core.places import capital, end, listed, places
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.estimates import Array
 from reporter.judge.points import around
@@ -350,7 +350,7 @@ def _strength(
         parts = [f"difference {estimate(100 * size.value, 100 * size.low, 100 * size.high)} percentage points"]
     else:
         parts = [f"difference {size.text}"]
-    parts += [token_set(view)] * (len(numbers.views) > 1) + [f"on {corpus}"] * (len(numbers.corpora) > 1)
+    parts += [view] * (len(numbers.views) > 1) + [f"on {corpus}"] * (len(numbers.corpora) > 1)
     return "; ".join([*parts, *([basis] if basis else [])])
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from reporter.charts.chart import Read, filled
 from reporter.charts.styles import DECODER, ENCODER, MEANS, ModelStyle
 from reporter.core.numbers import estimate
+from reporter.core.places import TEXT_TOKENS, WITHOUT_SINKS
 from reporter.core.table import FREE, LAST_CHECKPOINT
 from reporter.judge.contrasts import contrast, mean_over
 from reporter.judge.estimates import FEWEST_MODELS, Array, Estimates
@@ -39,7 +40,7 @@ MOST_COLUMNS = 6
 """More models of one role are shown as their mean."""
 FIRST, MOST_ASKED = ("anisotropy", "intrinsic_dimension"), 2
 """Metrics that are said first of a study that measures them, and how many are said whether they differ or not."""
-PAIR = ("words", "no-sinks")
+PAIR = (TEXT_TOKENS, WITHOUT_SINKS)
 """The views that stand beside each other where a study has both; otherwise its first two."""
 PROFILES = f"""
 SELECT model, checkpoint, corpus, view, metric, statistic, site, layer, depth, value, ci_low, ci_high,

@@ -21,7 +21,7 @@ from reporter.charts.styles import DECODER, ENCODER, RAMP
 from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
 from reporter.core.numbers import counted
 from reporter.core.outputs import inside, replacing, require_replaceable
-from reporter.core.places import TOKEN_SETS, token_set
+from reporter.core.places import TEXT_TOKENS, WITH_SPECIAL_TOKENS, WITHOUT_SINKS
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, catalogue
 from reporter.report import card
@@ -40,11 +40,11 @@ from reporter.store import Store
 # The page of one study.
 
 
-VIEWS = {
-    "words": "All tokens of the text, sinks included, without the tokenizer's [CLS], [SEP], BOS and EOS. "
+VIEWS: dict[str, str] = {
+    TEXT_TOKENS: "The tokens of the text, sinks included, without the tokenizer's [CLS], [SEP], BOS and EOS. "
     "Without a BOS, a decoder's first word counts.",
-    "all": "All tokens, including the ones that the tokenizer adds. Padding never counts.",
-    "no-sinks": "The tokens of the text without sinks (see Sinks) and without each text's first token: the same "
+    WITH_SPECIAL_TOKENS: "All tokens, including the ones that the tokenizer adds. Padding never counts.",
+    WITHOUT_SINKS: "The tokens of the text without sinks (see Sinks) and without each text's first token: the same "
     "tokens in every model. A single sink can dominate a whole profile.",
 }
 SITES = {
@@ -85,7 +85,7 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
     }
     controls = {
         "roles": ROLES,
-        "views": [(view, token_set(view), views.get(view, "")) for view in scene.views],
+        "views": [(view, views.get(view, "")) for view in scene.views],
         "sites": [(site, SITE_NAMES[site], SITES[site]) for site in scene.sites],
         "ramp": {"light": list(RAMP), "dark": list(RAMP.values())},
     }
@@ -104,7 +104,6 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
                 "many": max(Counter(style.role for style in scene.styles.own).values(), default=0) > 2,
                 "corpora": list(scene.corpora),
                 "both": more.get("both", False),
-                "names": TOKEN_SETS,
             }
         of_page = {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data}
         return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(shared | controls | of_page | more)
@@ -165,9 +164,9 @@ def _views(contents: Contents) -> dict[str, str]:
     rest = [model for model in firsts if model not in words]
     note = (
         f" Position 0 holds a word in {_first_names(words)} and an added token in {_first_names(rest)}: "
-        "compare encoders with decoders under no-sinks."
+        "compare encoders with decoders without sinks."
     )
-    return VIEWS | {view: VIEWS[view] + note for view in ("words", "all")}
+    return VIEWS | {view: VIEWS[view] + note for view in (TEXT_TOKENS, WITH_SPECIAL_TOKENS)}
 
 
 def _first_names(names: list[str]) -> str:

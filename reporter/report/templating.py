@@ -35,7 +35,6 @@ from reporter.core.errors import ReporterError
 from reporter.core.files import drafted, link_or_copy, user_cache
 from reporter.core.imports import build
 from reporter.core.numbers import p_value, seconds, short, whole
-from reporter.core.places import token_set
 from reporter.metrics._intervals import METHODS
 from reporter.report.restricted import RestrictedEnvironment
 from reporter.store.formats import CSV_RULES
@@ -85,7 +84,7 @@ def environment(templates: Mapping[str, str] | None = None) -> Environment:
     made.globals["guard"] = guard(policy(*scripts.values(), files=True))
     made.filters |= {"short": short, "p_value": p_value, "whole": whole, "duration": seconds, "inline": inline_json}
     made.filters |= {"folded": folded, "coded": coded, "typeset": typeset, "plain": as_plain, "when": when}
-    made.filters |= {"correlation_rows": _correlation_rows, "token_set": token_set}
+    made.filters |= {"correlation_rows": _correlation_rows}
     if isinstance(made, RestrictedEnvironment):
         made.restrict_filters()
     return made

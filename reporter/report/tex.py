@@ -12,7 +12,6 @@ from reporter.charts.layout import VIEWS
 from reporter.charts.picture import Figure, capitalised
 from reporter.charts.styles import ordered
 from reporter.core.numbers import estimate, is_null, p_value, whole
-from reporter.core.places import TOKEN_SETS
 from reporter.core.places import place as layer_name
 from reporter.judge.numbers import with_analyses
 from reporter.report.citing import in_words, read_passes, span
@@ -241,7 +240,7 @@ def _claims(contents: Contents) -> PaperTable:
     rows = [
         [
             str(row["says"]),
-            TOKEN_SETS.get(row["view"], row["view"]) or "–",
+            row["view"] or "–",
             f"{row['verdict']}{_with_p(row['p_adjusted'])}",
             _estimate(row),
         ]
@@ -272,7 +271,11 @@ def _compared(contents: Contents, width: float) -> dict[str, list[PaperTable]]:
         kinds = {"roles": roles, "models": comparison["models"]} if len(roles) > 1 else {"": comparison["models"]}
         for place, view in enumerate(contents.compared.views):
             for kind, lines in kinds.items():
-                name = "-".join(filter(None, ("compared", kind, str(comparison["corpus"]).replace(".", "-"), view)))
+                name = "-".join(
+                    filter(
+                        None, ("compared", kind, str(comparison["corpus"]).replace(".", "-"), view.replace(" ", "-"))
+                    )
+                )
                 what = "Means over models and layers" if kind == "roles" else "Mean over the embedding and all blocks"
                 tokens = VIEWS.get(view, view)
                 caption = f"{what}, with 95 % intervals, on {comparison['corpus']}. Computed from {tokens}."

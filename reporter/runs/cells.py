@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from reporter.core.numbers import ROUNDING
+from reporter.core.places import TEXT_TOKENS
 from reporter.core.table import Row
 from reporter.forward.kept import Amount
 from reporter.forward.observed import KINDS
@@ -29,7 +30,6 @@ T = TypeVar("T")
 
 _LARGEST = 32767  # of a SMALLINT
 NO_INTERVAL = "the interval is not finite and was left out"
-VIEW = "words"  # the view under which the statistics of analyses are stored: they read a text's own tokens
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def analyse(
         "metric": cell.analysis.name,
     }
     rows = Rows(parts, model.anatomy.layers)
-    rows.add(quiet(cell.analysis.compute(cell.item, context)), VIEW)
+    rows.add(quiet(cell.analysis.compute(cell.item, context)), TEXT_TOKENS)  # they read a text's own tokens
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began, context.warnings)
 
 

@@ -396,11 +396,13 @@ class CellRow(OfStudy, table="cells"):
         "units of intervals: texts of which the model reads different tokens, or clusters of texts", "BIGINT"
     )
     tokens: int = column("tokens measured, padding never counted", "BIGINT")
-    ordinary: int = column("tokens that are neither special nor set aside, which is the view 'no-sinks'", "BIGINT")
+    ordinary: int = column(
+        "tokens that are neither special nor set aside, which is the token set 'without sinks'", "BIGINT"
+    )
     special: int = column("tokens that the tokenizer added, and special strings inside texts", "BIGINT")
     sinks: int = column(
-        "tokens of texts that are sinks (models.sink_rule); the view 'no-sinks' leaves out these tokens and the first "
-        "token of each text",
+        "tokens of texts that are sinks (models.sink_rule); the token set 'without sinks' leaves out these tokens and "
+        "the first token of each text",
         "BIGINT",
     )
     cut_texts: int = column("texts longer than the limit, cut", "BIGINT")

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from reporter.core.errors import hint
-from reporter.study.corpora import NullBaseline, Site, View
+from reporter.core.places import TokenSet
+from reporter.study.corpora import NullBaseline, Site
 from reporter.study.offer import ClaimForm, offer_of
 from reporter.study.part import AsTuple, Complaint, Name, Part, Text, failure, no_repeats, one_of, wrong
 from reporter.study.problems import show
@@ -147,7 +148,7 @@ class MetricNumber(Part):
     site: OneSite | None = Field(
         None, description="Position in the block. Default: 'embedding' for layer 0, 'block' for other layers."
     )
-    view: Annotated[View | None, Refers("view")] = Field(
+    view: Annotated[TokenSet | None, Refers("view")] = Field(
         None, description="Token set. Default: the token set of the claim."
     )
     checkpoint: Text | None = Field(None, description="Name of the checkpoint. Default: the last checkpoint.")
@@ -247,11 +248,11 @@ class Claim(Part):
     says: Sentence = Field(description="The claim in words.")
     source: Sentence | None = Field(None, description="Publication that makes the claim, such as 'Lee 2024'.")
     paper: float | None = Field(None, description="Published value, shown next to the measured one.")
-    views: Annotated[tuple[View, ...], AsTuple, AfterValidator(no_repeats), Refers("view")] = Field(
+    views: Annotated[tuple[TokenSet, ...], AsTuple, AfterValidator(no_repeats), Refers("view")] = Field(
         (),
         description="Token sets to test. The first decides the verdict; the others show whether the verdict depends on "
-        "the token set. Default: the first token set of the study; 'no-sinks', if the study has it, when encoders and "
-        "decoders are compared.",
+        "the token set. Default: the first token set of the study; 'without sinks', if the study has it, when encoders "
+        "and decoders are compared.",
     )
     baselines: Annotated[tuple[NullBaseline, ...], AsTuple, AfterValidator(no_repeats), Refers("baseline")] = Field(
         (),

@@ -151,9 +151,6 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
 # What can be read of a model: under which view, at which site, against which null baseline; what a sink is.
 
 
-View = Literal["words", "all", "no-sinks"]
-"""Token sets: the text's own tokens, every token, or the own tokens without sinks and without the first token."""
-
 Site = Literal["embedding", "block", "final", "attention"]
 """Where in a model states are read."""
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from reporter.core.places import TOKEN_SETS
 from reporter.study.claims import GROUPS, TYPE_COLUMNS, WITH_BASE, Claim, Refers
 from reporter.study.corpora import NullBaseline
 from reporter.study.offer import Offer, Reference, Section
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 # Claims may only name models, corpora, token sets, baselines, sites, scores and metrics of the study.
 
 
-VIEWS = ("words", "all", "no-sinks")
 SITES = ("embedding", "block", "final")
 
 
@@ -51,7 +51,7 @@ class KnownNames:
             names(models),
             [name for name, entry in models.items() if get(entry, "base") or origin_of(entry)],
             names(with_shares_of(_mapping(study, "corpora"))),
-            names(get(study, "views"), VIEWS),
+            names(get(study, "views"), TOKEN_SETS),
             names(get(study, "sites"), SITES),
             names(get(study, "baselines")),
             {name for model in models.values() for name in names(get(model, "scores"))},

@@ -16,8 +16,9 @@ from pydantic.json_schema import models_json_schema
 
 from reporter.core.errors import UsageError, one_line
 from reporter.core.outputs import create_new
+from reporter.core.places import TOKEN_SETS, TokenSet
 from reporter.study.claims import Claim, claim_type
-from reporter.study.corpora import CorpusPart, NullBaseline, SinkSpec, Site, View, with_shares
+from reporter.study.corpora import CorpusPart, NullBaseline, SinkSpec, Site, with_shares
 from reporter.study.models import ModelSpec, RecipeModel
 from reporter.study.offer import ClaimForm, MetricChoice, Offer, Section, offer_of, read_metrics
 from reporter.study.part import DEVICE_NAME, AsPath, AsTuple, Name, Part, Text, failure, no_repeats, one_of, wrong
@@ -158,10 +159,12 @@ class Study(Part):
         description="'all', 'none', or a list of metrics, which may contain 'all'. Options are written {name: {option: "
         "value}}. Optional metrics need more than a plain forward pass and run only if they are listed.",
     )
-    views: Annotated[tuple[View, ...], AsTuple, AfterValidator(no_repeats)] = Field(
-        ("words", "all", "no-sinks"),
+    views: Annotated[tuple[TokenSet, ...], AsTuple, AfterValidator(no_repeats)] = Field(
+        TOKEN_SETS,
         min_length=1,
-        description="Token sets: which tokens count. Metrics are computed for each; the first is shown first.",
+        description="Token sets: which tokens count. 'text tokens' leaves out what the tokenizer adds ([CLS], [SEP], "
+        "BOS, EOS), 'with special tokens' only padding, 'without sinks' special tokens, sinks and the first token of "
+        "each text. Metrics are computed for each; the first is shown first.",
     )
     sinks: SinkSpec = Field(
         default_factory=SinkSpec,

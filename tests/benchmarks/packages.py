@@ -30,7 +30,7 @@ study: profile
 models: {{model: {{path: {model}}}}}
 corpora: {{texts: {{file: texts.txt, unit: line, max_tokens: {most}}}}}
 metrics: [anisotropy, spectrum, convergence, layer_pairs: {{texts: {count}}}, intrinsic_dimension: {{sample: {tokens}}}]
-views: [words]
+views: [text tokens]
 run: {{precision: float32}}
 """
 

@@ -19,7 +19,7 @@ def test_one_file_shows_the_report_asks_for_nothing_and_lets_no_other_script_run
     tab.open(single / "made-up.html", dark=True)
     tab.until(DRAWN)
     assert tab.run("return document.querySelectorAll('a.home').length") == 0, "there is no list of studies beside it"
-    tab.click("input[name=view][value=all]")
+    tab.click("input[name=view][value='with special tokens']")
     tab.assert_quiet()
     tab.run(
         "window.hit = []; document.body.insertAdjacentHTML('beforeend', '<img src=x: onerror=\"hit.push(1)\">');"
@@ -65,10 +65,10 @@ def test_a_study_that_is_copied_alone_is_whole_and_a_page_alone_says_what_is_mis
 def test_paper_has_a_key_the_choices_in_words_and_every_chart_in_ink_on_white(tab, reports):
     tab.open(reports / "made-up" / "index.html", dark=True)
     tab.until(READY)
-    tab.click("input[name=view][value=all]")
+    tab.click("input[name=view][value='with special tokens']")
     tab.run("dispatchEvent(new Event('beforeprint'))")
     (choices,) = tab.run(ON_PAPER)
-    assert "tokens: with added tokens" in choices and "checkpoint: last" in choices
+    assert "tokens: with special tokens" in choices and "checkpoint: last" in choices
     assert "bert" in tab.run("return document.querySelector('#glance .figure svg').textContent"), "a line has its name"
     a, b = tab.run("""return [...document.querySelectorAll('#glance .figure')].slice(0, 2).map(figure => {
       const at = figure.getBoundingClientRect(); return [at.left, at.right, at.top]; })""")

@@ -52,7 +52,7 @@ def test_a_mouse_reads_all_models_in_all_charts_a_press_keeps_the_cursor_and_key
     assert set(rows) >= {"bert", "gpt2"} and len(rows) == 4
     (stored,) = Store(reports / "results.duckdb").records(
         "SELECT value, layer FROM layer_metrics WHERE study = 'made-up' AND metric = 'anisotropy' "
-        "AND statistic = 'top_variance_share' AND corpus = 'nested' AND view = 'words' AND model = 'bert' "
+        "AND statistic = 'top_variance_share' AND corpus = 'nested' AND view = 'text tokens' AND model = 'bert' "
         "AND checkpoint = 'step600' AND site IN ('embedding', 'block') ORDER BY abs(depth - 0.52) LIMIT 1"
     )
     heads = page.run("return [...document.querySelectorAll('.readout thead th')].map(cell => cell.innerText)")
@@ -121,7 +121,7 @@ def test_two_token_sets_are_drawn_in_one_panel_and_roles_as_means(page, open_at)
     page.until("return location.search === '?view=both'")
     assert page.run(f"return {POINTS}.length") == 28, "only the first token set has marks"
     assert page.run(TICKS, FIGURE) == ticks
-    page.click("input[value=words]")
+    page.click("input[value='text tokens']")
     page.until(f"return {dashed}.length === arguments[0] && !location.search", before)
     page.click("#means")
     page.until(f"return {LABELS}.every(label => label.includes('mean of '))")
@@ -136,19 +136,19 @@ def test_two_token_sets_are_drawn_in_one_panel_and_roles_as_means(page, open_at)
 def test_all_controls_are_in_the_address_and_travel_to_the_other_pages(page, open_at):
     axis = "[id='figure-anisotropy.isoscore']"
     noted = "return document.querySelector(arguments[0])?.textContent.includes('logarithmic')"
-    page.click("input[value=no-sinks]")
+    page.click("input[value='without sinks']")
     page.choose("#moment", 0, "input")
     page.click("button.model[data-model=bert]")
     page.click(f'[id="figure-{NAME}"] .pin')
     page.choose(f"{axis} select[data-pick=axis]", "log")
-    chosen = {"view": "no-sinks", "moment": "step 0", "highlight": "bert", "board": NAME}
+    chosen = {"view": "without sinks", "moment": "step 0", "highlight": "bert", "board": NAME}
     page.until("return [...arguments[0], 'axis'].every(name => location.search.includes(`${name}=`))", list(chosen))
     assert page.run(ADDRESS).items() >= chosen.items()
     page.see(FIGURE)
     labels = page.run(f"return {LABELS}")
     open_at(page.run("return location.search"))
     page.until(f"return {LABELS}.join() === arguments[0]", ",".join(labels))
-    assert page.run("return document.querySelector('input[name=view]:checked').value") == "no-sinks"
+    assert page.run("return document.querySelector('input[name=view]:checked').value") == "without sinks"
     assert page.texts("#moment-label") == ["step 0"]
     assert page.run("return document.querySelector('button.model[data-model=bert]').ariaPressed") == "true"
     assert page.texts(".board h3 a") == ["variance explained by the first principal component"]
@@ -157,10 +157,10 @@ def test_all_controls_are_in_the_address_and_travel_to_the_other_pages(page, ope
     page.run(PRESS, "Escape")
     page.click(".board .pin")
     page.until("return document.querySelector('.board').hidden && !location.search.includes('board')")
-    page.until("return document.querySelector('.pages a').href.includes('index.html?view=no-sinks')")
+    page.until("return document.querySelector('.pages a').href.includes('index.html?view=without+sinks')")
     page.click(".pages a")
     page.until("return location.pathname.endsWith('/index.html') && document.querySelector('input[name=view]')")
-    page.until("return document.querySelector('input[name=view]:checked').value === 'no-sinks'")
+    page.until("return document.querySelector('input[name=view]:checked').value === 'without sinks'")
 
 
 def test_an_address_that_makes_no_sense_shows_the_page(tab, open_at):
@@ -193,8 +193,8 @@ def test_figures_are_gone_through_and_fill_the_screen_and_back_undoes_each_choic
         page.run(PRESS, key)
         return page.run("return document.activeElement.id")
 
-    page.click("input[value=no-sinks]")
-    page.until("return location.search === '?view=no-sinks'")
+    page.click("input[value='without sinks']")
+    page.until("return location.search === '?view=without+sinks'")
     page.run("scrollTo({top: 0, behavior: 'instant'})")
     first, second = press("j"), press("j")
     assert first.startswith("figure-") and second.startswith("figure-") and first != second
@@ -205,7 +205,7 @@ def test_figures_are_gone_through_and_fill_the_screen_and_back_undoes_each_choic
     box = page.run("return document.querySelector('.figure.open').getBoundingClientRect().toJSON()")
     assert box["width"] > 1300 and box["height"] > 800
     page.run("history.back()")
-    page.until("return !document.querySelector('.figure.open') && location.search === '?view=no-sinks'")
+    page.until("return !document.querySelector('.figure.open') && location.search === '?view=without+sinks'")
     page.run("history.forward()")
     page.until("return document.querySelector('.figure.open') && location.search.includes('figure=')")
     press("j")

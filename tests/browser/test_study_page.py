@@ -66,7 +66,7 @@ def panel(figure, value):
 
 def count_of(reports, study, where):
     sql = "SELECT count(*) AS n FROM layer_metrics WHERE statistic = 'top_variance_share' AND corpus = 'nested' "
-    more = f"AND checkpoint IN ('final', 'step600') AND view = 'words' AND study = '{study}' AND {where}"
+    more = f"AND checkpoint IN ('final', 'step600') AND view = 'text tokens' AND study = '{study}' AND {where}"
     return Store(reports / "results.duckdb").frame(sql + more)["n"].item()
 
 
@@ -95,15 +95,15 @@ def test_the_drawn_points_and_the_table_behind_them_are_the_numbers_and_follow_t
     page.click(f"{ITS} .fill")
     page.click(f"{ITS} details.behind summary")
     rows = f"[...document.querySelectorAll('{ITS} details.behind tbody tr')]"
-    assert page.until(f"return {rows}.length") == values.size()["words"]
+    assert page.until(f"return {rows}.length") == values.size()["text tokens"]
     head = page.texts(f"{ITS} details.behind th")
     assert {"corpus", "model", "layer", "value", "ci low"} <= set(head) and "view" not in head, "all rows have the same"
     cells = f"{rows}.map(row => Number(row.cells[{head.index('value')}].textContent))"
     largest = f"return Math.abs(Math.max(...{cells}) / arguments[0] - 1) < 1e-3"
-    assert page.run(largest, float(values.max()["words"]))
+    assert page.run(largest, float(values.max()["text tokens"]))
     before = page.texts(f"{FIGURE} .reading")
-    change(page, page.click, "input[value=no-sinks]")
-    page.until(largest, float(values.max()["no-sinks"]))
+    change(page, page.click, "input[value='without sinks']")
+    page.until(largest, float(values.max()["without sinks"]))
     (after,) = page.texts(f"{FIGURE} .reading")
     label = page.run(f"return document.querySelector('{FIGURE} [role=graphics-document]').ariaLabel")
     assert [after] != before and after[:20] in label, "what is said to a screen reader follows"
@@ -128,7 +128,7 @@ def test_everything_is_reached_with_the_keyboard_and_a_name_in_the_legend_brings
     page.run("dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
     page.until(faint, 0)
     page.keys("ARROW_RIGHT", on="input[name=view]:checked")
-    page.until("return document.querySelector('input[value=all]').checked")
+    page.until("return document.querySelector('input[value=\"with special tokens\"]').checked")
     page.keys("TAB", "TAB", "TAB", "TAB")
     assert page.run("return document.activeElement.id") == "moment"
     page.keys("ARROW_LEFT")
@@ -232,7 +232,9 @@ def test_a_whole_figure_is_saved_as_it_is_seen(page):
     root = ElementTree.fromstring(page.until("return window.saved"))
     texts = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert root.get("width") == "170mm" and IMAGE in texts, "the legend is text"
-    assert all(any(text.startswith(said) for text in texts) for said in ("Variance explained by", "Tokens: all tokens"))
+    assert all(
+        any(text.startswith(said) for text in texts) for said in ("Variance explained by", "Tokens: text tokens")
+    )
     ids = [element.get("id") for element in root.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
 

@@ -12,7 +12,7 @@ from reporter.charts.styles import style_models
 from reporter.core.numbers import seconds, short, span
 
 ROLES = {"bert": "encoder"} | dict.fromkeys(("gpt2", "llama", "opt", "dreams"), "decoder")
-SCENE = Scene("s", style_models(ROLES), ["words", "no-sinks"], [], ["wiki"])
+SCENE = Scene("s", style_models(ROLES), ["text tokens", "without sinks"], [], ["wiki"])
 SHARE, SIGNED, SHARED = {"bounds": (0, 1)}, {"bounds": (-1, 1)}, {"shared": True}
 
 
@@ -45,7 +45,7 @@ def test_an_axis_holds_its_values_and_says_what_it_leaves_out(values, chance, mo
 
 def numbers(bert, gpt2, other=None):
     """Numbers of two models, and of the second one under the second view."""
-    sets = {("bert", "words"): bert, ("gpt2", "words"): gpt2, ("gpt2", "no-sinks"): other or gpt2}
+    sets = {("bert", "text tokens"): bert, ("gpt2", "text tokens"): gpt2, ("gpt2", "without sinks"): other or gpt2}
     rows = [(*key, value, i / 2) for key, values in sets.items() for i, value in enumerate(values)]
     same = {"role": "", "checkpoint": "final", "corpus": "wiki", "statistic": "norm", "site": "block"}
     return pd.DataFrame(rows, columns=["model", "view", "value", "depth"]).assign(**same, ci_low=None, ci_high=None)
@@ -65,7 +65,7 @@ def test_the_smaller_model_is_no_flat_line():
 
 def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so():
     frame, reach = numbers([0.2, 0.3], [0.1, 0.96], [0.1, 0.45]), AxisLimits((0, 1))
-    every, without = axes_of(frame, reach, SCENE)[""][FIXED], frame[frame["view"] == "no-sinks"]
+    every, without = axes_of(frame, reach, SCENE)[""][FIXED], frame[frame["view"] == "without sinks"]
     assert (every.low, every.high) == (0, 1) and axis_of(without, every, reach, close=False) == every
     close = axis_of(without, every, reach, close=True)
     assert (close.high, close.note) == (0.45, "of this token set")
@@ -74,7 +74,9 @@ def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so():
 
 
 def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its_name():
-    frame = pd.DataFrame({"statistic": ["a", "a", "b"], "model": "bert", "view": "words", "value": [1.0, 2.0, 500.0]})
+    frame = pd.DataFrame(
+        {"statistic": ["a", "a", "b"], "model": "bert", "view": "text tokens", "value": [1.0, 2.0, 500.0]}
+    )
     axes = axes_of(frame, AxisLimits(zero=True, by="statistic"), SCENE)
     assert (axes["a"][FIXED].low, axes["a"][FIXED].high, axes["b"][FIXED].high) == (0, 2, 500)
     frame = frame.assign(statistic=["a", "a", "a_floor"], value=[1.0, 2.0, 99.0])

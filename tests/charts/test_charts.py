@@ -24,7 +24,7 @@ from reporter.charts.styles import DECODER, ENCODER, LIGHT, style_models
 from reporter.metrics.base import Statistic
 
 STYLES = style_models({"bert": "encoder", "gpt2": "decoder"})
-SCENE = Scene("s", STYLES, ["words"], [], ["c"])
+SCENE = Scene("s", STYLES, ["text tokens"], [], ["c"])
 SHARE = Statistic("share", "Share", "a / b", (), interval="bootstrap", floor=True, bounds=(0, 1))
 RATE = Statistic("rate", "Rate", "a / b", (), per="model")
 
@@ -33,7 +33,7 @@ def frame(statistic="share", layers=4, interval=True, floor=True):
     names = [statistic, f"{statistic}_floor"][: 1 + floor]
     keys = pd.DataFrame({"model": ["bert", "gpt2"], "role": ["encoder", "decoder"], "step": [0, 100]})
     rows = keys.merge(pd.DataFrame(product(names, range(layers + 1)), columns=["statistic", "layer"]), how="cross")
-    rows = rows.assign(checkpoint="final", corpus="c", view="words", n=10, depth=rows["layer"] / layers)
+    rows = rows.assign(checkpoint="final", corpus="c", view="text tokens", n=10, depth=rows["layer"] / layers)
     value, half = 0.1 * rows["layer"], 0.02 if interval else math.nan
     return rows.assign(value=value.where(rows["layer"] != 1), ci_low=value - half, ci_high=value + half)
 

@@ -32,7 +32,7 @@ def numbers(tmp_path_factory):
     sites = ("embedding", "block", "block")
     for (model, step), values in made.items():
         known = {"study": "s", "model": model, "checkpoint": f"step-{step}"}
-        more = {"step": step, "role": ROLES[model], "view": "words", "statistic": "mean_cosine", "n": 9}
+        more = {"step": step, "role": ROLES[model], "view": "text tokens", "statistic": "mean_cosine", "n": 9}
         at = enumerate(zip(sites, values.tolist(), strict=True))
         rows = [more | {"site": site, "layer": i, "depth": i / 2, "value": value} for i, (site, value) in at]
         store.commit_cell(known | {"corpus": "c", "metric": "anisotropy", "status": "done"}, rows)
@@ -123,7 +123,7 @@ def test_models_of_other_depths_have_means_at_common_depths(tmp_path):
     of = {"a": [0.0, 4.0, 8.0], "b": [10.0, 11.0, 12.0, 16.0, 20.0]}
     for model, values in of.items():
         known, last = {"study": "s", "model": model, "checkpoint": "final"}, len(values) - 1
-        more = {"role": "encoder", "view": "words", "statistic": "mean_cosine", "n": 9}
+        more = {"role": "encoder", "view": "text tokens", "statistic": "mean_cosine", "n": 9}
         at = [("block" if i else "embedding", i, i / last, value) for i, value in enumerate(values)]
         at.append(("final", last, 1.0, 1.0 + values[-1]))
         rows = [more | dict(zip(("site", "layer", "depth", "value"), row, strict=True)) for row in at]

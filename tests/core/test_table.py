@@ -45,7 +45,14 @@ def test_columns_follow_from_the_class():
 
 
 def test_a_row_says_its_columns_and_its_cell_the_others():
-    cell = {"model": "m", "checkpoint": "final", "step": 3, "role": "encoder", "corpus": "c", "view": "all"}
+    cell = {
+        "model": "m",
+        "checkpoint": "final",
+        "step": 3,
+        "role": "encoder",
+        "corpus": "c",
+        "view": "with special tokens",
+    }
     row = Peak(2, Place("block", 3), 7, None, "a word")
     own = {"rank": 2, "site": "block", "layer": 3, "depth": 0.75, "side": None, "class": "a word", "norm": 1.5, "n": 7}
     assert row.record(cell, layers=4) == cell | own | {"seen": None, "more": {}, "rare": False}

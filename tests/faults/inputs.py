@@ -37,7 +37,7 @@ METRICS = """study: b
 title: T
 models: {a: gpt2}
 corpora: {f: {file: x.txt, unit: line, limit: 5, min_words: 2}, i: {texts: [a, "b"], max_words: 7}, j: {dataset: x/y}}
-views: [words, all, no-sinks]
+views: [text tokens, with special tokens, without sinks]
 metrics:
   - convergence
   - anisotropy: {sample: 64, batches: 2}

@@ -29,7 +29,7 @@ corpora:
   nested: {{generate: grammar, texts: 60, words: [5, 20], seed: {seed}}}
   inline: {{texts: ["one two three", "the cat sleeps here", "a dog"]}}
 metrics: [convergence, {{anisotropy: {{sample: 64, batches: 2}}}}, motion]
-views: [words, all]
+views: [text tokens, with special tokens]
 run: {{precision: float32}}
 claims:
   turns: {{says: "It turns.", value: {{metric: motion.norm, model: enc, corpus: nested, layer: 1}}, above: 0}}

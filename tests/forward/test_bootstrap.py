@@ -120,7 +120,7 @@ def test_numbers_of_texts_are_over_those_with_a_token_in_the_view(make_batch, fe
         for layer, place in enumerate(kept.layout.places):
             values = np.array([rounded[layer, rows, 0].mean() for rows in inside.values()])
             mean, squared = (seen.get(Largest).average(name, place, seen.view) for name in Largest.quantities)
-            assert mean.n == len(inside) and (view == "all") == (mean.n == 40)
+            assert mean.n == len(inside) and (view == "with special tokens") == (mean.n == 40)
             assert mean.value == pytest.approx(values.mean(), rel=1e-12)
             assert mean.square == pytest.approx((values**2).mean(), rel=1e-12)
             np.testing.assert_allclose(mean.replicates, values @ weights / weights.sum(axis=0), rtol=1e-9)
@@ -150,7 +150,7 @@ def test_each_half_has_its_own_split_of_frequent_and_rare_tokens(observe):
     observables, _ = observe(model, texts, seed=5, names=("moments", FrequencySplit.name))
     corpus = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True)
     group = groups_of(originals(map(str.encode, texts)), 5)  # texts that say the same fall into one
-    for view in ("words", "all"):
+    for view in ("text tokens", "with special tokens"):
         tokens, seen = corpus.view(view), Observed(observables, observables["moments"].layout, 80, view, 5)
         x = cosines(tokens.states[1], tokens.states[-1])
         for half in (0, 7, HALF_SAMPLES - 1):
@@ -176,7 +176,9 @@ def test_a_corpus_and_its_copy_have_the_same_intervals(observe, values, role):
         model = FakeModel(role=role, layers=2)
         observables, counts = observe(model, FakeTexts(texts), sample=1_000_000, shard_characters=400)
         assert (counts.texts, counts.distinct_texts) == (len(texts), len(DISTINCT))
-        result.append(values(model, observables, counts.distinct_texts, "words", METRICS, entropy={"texts": 1000}))
+        result.append(
+            values(model, observables, counts.distinct_texts, "text tokens", METRICS, entropy={"texts": 1000})
+        )
     checked = 0
     for key, once in result[0].items():
         # Numbers of types see each occurrence; so does which types are frequent.
@@ -194,7 +196,7 @@ def test_an_unevenly_repeated_text_weighs_as_the_textbook_says(observe, values):
     """Bootstrap over distinct texts, each with all its copies, by hand."""
     texts, model = [*DISTINCT, *DISTINCT[:2] * 15], FakeModel(special=False)
     observables, counts = observe(model, FakeTexts(texts), names=("moments", "text_sums", "text_means"))
-    value = values(model, observables, counts.distinct_texts, "words", ["motion"])["motion.norm", 2]
+    value = values(model, observables, counts.distinct_texts, "text tokens", ["motion"])["motion.norm", 2]
     copies = np.array([texts.count(text) for text in DISTINCT])
     norms = [np.linalg.norm(model.reference(model.tokenizer(text)["input_ids"])[2], axis=1) for text in DISTINCT]
     sums, tokens = np.array([of.sum() for of in norms]) * copies, np.array([len(of) for of in norms]) * copies

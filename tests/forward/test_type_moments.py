@@ -25,16 +25,16 @@ def show(make_batch, feed, states, ids, strata, batches):
     return kept
 
 
-def viewed(kept, place, view="words", layout=LAYOUT):
+def viewed(kept, place, view="text tokens", layout=LAYOUT):
     return type_view(Observed({kept.name: kept}, layout, TOKENS, view, 0), place, 1)
 
 
 @pytest.mark.parametrize(("offset", "batches"), [(0.0, 1), (100.0, 9), (1e4, 9)])
-@pytest.mark.parametrize("view", ["words", "all", "no-sinks"])
+@pytest.mark.parametrize("view", ["text tokens", "with special tokens", "without sinks"])
 def test_against_numpy_type_by_type(make_batch, feed, offset, batches, view):
     states, ids, strata = cloud(offset)
     kept = show(make_batch, feed, states, ids, strata, batches)
-    inside = np.isin(strata, (0,) if view == "no-sinks" else (0, 2)) & (ids < 20)
+    inside = np.isin(strata, (0,) if view == "without sinks" else (0, 2)) & (ids < 20)
     for layer, place in enumerate(LAYOUT.places):
         result, x, of = viewed(kept, place, view), states[layer][inside].astype(np.float64), ids[inside]
         assert result.n == inside.sum() and result.ranks.tolist() == list(range(20))

@@ -22,8 +22,8 @@ def texts():
 def test_the_error_is_that_of_texts_drawn_again(observe, values, texts):
     model = FakeModel(role="decoder", layers=1, width=8, sinks=False)
     observables, _ = observe(model, texts, names=READ, sites=())
-    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True).view("words")
-    result = values(model, observables, len(texts), "words", METRICS)
+    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True).view("text tokens")
+    result = values(model, observables, len(texts), "text tokens", METRICS)
     drawn = [influence.drawn_again(tokens.states[layer], tokens.ids, tokens.texts, 150) for layer in range(2)]
     for layer in range(2):
         whole = influence.numbers(tokens.states[layer], tokens.ids, np.ones(len(tokens.ids), dtype=int))
@@ -97,7 +97,7 @@ def test_duplicates_add_nothing(observe, values, texts):
     result = []
     for corpus in (texts, FakeTexts([*texts, *texts, *texts])):
         observables, counts = observe(model, corpus, names=READ, sites=())
-        result.append(values(model, observables, counts.distinct_texts, "words", METRICS))
+        result.append(values(model, observables, counts.distinct_texts, "text tokens", METRICS))
     # The mean cosines of samples and the types that are kept hang on the number of tokens.
     for key in ((name, layer) for name in ("anisotropy.mean_cosine", "spectrum.effective_rank") for layer in (0, 1)):
         once, thrice = ((of[key].ci_low, of[key].ci_high) for of in result)

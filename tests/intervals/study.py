@@ -2,7 +2,7 @@
 
     python tests/intervals/study.py                                # a tiny model of random weights, made-up texts
     python tests/intervals/study.py --model FOLDER --texts FILE    # a model and texts of your own
-    python tests/intervals/study.py --model FOLDER --texts FILE --unit paragraph --layers 0,3,6 --views words,no-sinks
+    python tests/intervals/study.py --model FOLDER --texts FILE --unit paragraph --layers 0,3,6 --views "text tokens"
     python tests/intervals/study.py --metrics intrinsic_dimension --options '{"intrinsic_dimension": {"sample": 512}}'
     python tests/intervals/study.py --metrics change --model TUNED --base FOLDER --texts FILE
     python tests/intervals/study.py --metrics all --write "MiniLM, tweets" --model FOLDER --texts FILE
@@ -244,7 +244,7 @@ def main(arguments=None):
     parser.add_argument("--layers", help="such as 0,3,6; none: the first, the middle one and the last")
     parser.add_argument("--metrics", default="anisotropy,spectrum,variance,motion,convergence,contextuality")
     parser.add_argument("--options", type=json.loads, default={}, help="JSON: options by metric")
-    parser.add_argument("--views", default="words,no-sinks")
+    parser.add_argument("--views", default="text tokens,without sinks")
     parser.add_argument("--role", choices=("encoder", "decoder"), default="encoder", help="of the tiny random model")
     parser.add_argument("--write", metavar="INPUT", help="put coverage at each size into the file, under this name")
     parser.add_argument("--sizes", default="10,20,50,100", help="with --write: texts of a subset")

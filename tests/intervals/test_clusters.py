@@ -87,7 +87,7 @@ def seen(observe):
     def run(clusters, **options):
         observables, counts = observe(FakeModel(role="decoder"), clustered(clusters), **options)
         layout = observables["moments"].layout
-        return Observed(observables, layout, counts.distinct_texts, "words", 0, clustered=clusters is not None)
+        return Observed(observables, layout, counts.distinct_texts, "text tokens", 0, clustered=clusters is not None)
 
     return run
 
@@ -115,7 +115,7 @@ def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split
     parts = seen(clusters, shard_characters=150, batch_tokens=200)
     assert whole.texts == parts.texts == 12 and plain.texts == 96
     model = FakeModel(role="decoder")
-    tokens = all_tokens(model.reference, CORPUS, model.tokenizer, decoder=True, positions=True).view("words")
+    tokens = all_tokens(model.reference, CORPUS, model.tokenizer, decoder=True, positions=True).view("text tokens")
     x, of = tokens.states[1], tokens.texts % 12
     known = {("motion", "norm"): lambda x: np.linalg.norm(x, axis=1).mean(), ("anisotropy", "mean_cosine"): mean_cosine}
     for (metric, statistic), number in known.items():
@@ -135,7 +135,9 @@ def test_intervals_are_those_of_leaving_out_clusters_however_the_corpus_is_split
     p, p_of_texts = (mean("convergence", side, lambda r: "gap_p" in r.statistic and r.value) for side in (whole, free))
     assert p > p_of_texts
     found = by_map.linearity(read_again(model, clustered(clusters)), {})
-    again = {(r.statistic, r.place.layer): r.value for r in found if r.view == "words" and r.place.site != "final"}
+    again = {
+        (r.statistic, r.place.layer): r.value for r in found if r.view == "text tokens" and r.place.site != "final"
+    }
     held_out = [r for r in computed("linearity", whole) if r.statistic == "linearity_heldout" and r.value is not None]
     assert held_out
     for row in held_out:

@@ -69,7 +69,7 @@ def test_the_file_names_statistics_that_there_are():
 def test_a_model_beside_its_base():
     texts = made_up_texts(60, shortest=4)
     source, base = (Source(FakeModel(seed=seed), texts, (0, 3), 256) for seed in (0, 1))
-    rows = study(source, [catalogue()["change"]], ("words",), 20, 4, sizes=(1,), base=base)
+    rows = study(source, [catalogue()["change"]], ("text tokens",), 20, 4, sizes=(1,), base=base)
     found = rows[rows["layer"] == "3"].set_index("statistic")
     assert found["mean"]["change.distance"] > 0.1 and found["mean"]["change.moved"] == 1
     assert np.isfinite(found["covered"]["change.distance"])
@@ -86,7 +86,9 @@ def test_coverage_and_drift_where_they_are_known():
             order = rng.permutation(200)
             for size in (50, 100):
                 value = population[order[:size]].mean() + np.log2(size)
-                numbers.append(("mean", "words", "0", draw, size, value, value - half * error, value + half * error))
+                numbers.append(
+                    ("mean", "text tokens", "0", draw, size, value, value - half * error, value + half * error)
+                )
         rows = judged(pd.DataFrame(numbers, columns=NUMBERS), 100, 200)
         (row,) = rows.itertuples()
         assert row.covered == pytest.approx(covered, abs=0.02) and row.sd == pytest.approx(error, rel=0.05)

@@ -18,7 +18,7 @@ def family_model(tmp_path_factory):
 def see(observe):
     """Return a function that measures a made-up model and returns what a metric sees."""
 
-    def run(model, texts, view="words", **options):
+    def run(model, texts, view="text tokens", **options):
         observables, counts = observe(model, texts, **options)
         return Observed(observables, observables["moments"].layout, counts.distinct_texts, view, 0)
 

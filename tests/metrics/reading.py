@@ -20,7 +20,7 @@ from reporter.metrics.base import PairValue, Value
 from reporter.metrics.spectrum import Eigenvalue
 
 ANY = float  # where any number is expected
-VIEWS = ("words", "all", "no-sinks")
+VIEWS = ("text tokens", "with special tokens", "without sinks")
 
 
 def numbers(rows):
@@ -95,7 +95,7 @@ class Sides:
         for model, needed in zip(models, names, strict=True):
             observables, counts = observe(model, texts, batch_tokens=300, shard_characters=2000, names=needed)
             of = observables["moments"].layout, counts.distinct_texts
-            sides.seen.append(Observed(observables, *of, "words", 0, load_head=partial(FakeHead, model)))
+            sides.seen.append(Observed(observables, *of, "text tokens", 0, load_head=partial(FakeHead, model)))
             sides.subjects.append(FakeSubject(model))
             sides.readings.append(read_again(model, texts))
             kinds = sides.readings[-1].kinds

@@ -79,7 +79,9 @@ def test_intervals_are_as_wide_as_differences_move_over_the_same_texts(see):
     b.weights = [(w + 0.05 * noise.standard_normal(w.shape) / 4).astype(np.float32) for w in b.weights]
     names = ["moments", *(need for name in CHECKED for need in catalogue()[name].needs)]
     sides = [see(model, texts, names=names) for model in (a, b)]
-    clouds = [all_tokens(m.reference, texts, m.tokenizer, decoder=True, positions=True).view("words") for m in (a, b)]
+    clouds = [
+        all_tokens(m.reference, texts, m.tokenizer, decoder=True, positions=True).view("text tokens") for m in (a, b)
+    ]
     drawn = [influence.drawn_again(cloud.states[2], cloud.ids, cloud.texts, 100) for cloud in clouds]
     checked = set()
     for metric in CHECKED:
@@ -144,9 +146,9 @@ UNLIKE = {
 def test_a_model_unlike_its_base_is_compared_where_it_can_be(observe, other, expected):
     model, base = FakeModel(**other), FakeModel()
     sides = Sides.of(observe, [model, base], made_up_texts(60), 2 * [("moments", *CHANGE.needs)])
-    rows = sides.compute(CHANGE, "words")
+    rows = sides.compute(CHANGE, "text tokens")
     if model.layers <= base.layers:  # else the path compares the base's last layer with an inner one as well
-        sides.agree(CHANGE, {"words": rows}, {})
+        sides.agree(CHANGE, {"text tokens": rows}, {})
     result = named(CHANGE, rows)
     for name, value in expected.items():
         row = result[f"change.{name}"]

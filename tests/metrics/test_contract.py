@@ -201,7 +201,7 @@ def test_what_is_yielded_is_what_is_declared(name, measured):
 @pytest.mark.parametrize("name", catalogue())
 def test_a_metric_reads_what_it_needs_and_shares_without_harm(name, measured):
     """Alone with its observables and its own memo it yields what it yields beside all others, as in a run."""
-    metric, of, view = catalogue()[name], measured["decoder"], "no-sinks"
+    metric, of, view = catalogue()[name], measured["decoder"], "without sinks"
     seen, *others = (replace(side, view=view, memo={}, views=()) for side in of.sides.seen)
     seen = replace(seen, observables={kind: seen.observables[kind] for kind in metric.needs})
     alone = numbers(computed(metric, seen, others, **OPTIONS.get(name, {})))

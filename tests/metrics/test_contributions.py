@@ -30,7 +30,7 @@ def test_the_published_formula(name, family_model, observe, values):
         own = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(model.checkpoint.path).eval()
     own = own.get_encoder() if own.config.is_encoder_decoder else own
     observables, _ = observe(model, TEXTS, names=("moments", "contributions"), batch_tokens=60)
-    found = values(model, observables, len(TEXTS), "all", ["contributions"])
+    found = values(model, observables, len(TEXTS), "with special tokens", ["contributions"])
     each = [contributions(name, own, torch.tensor([model.tokenizer(text)["input_ids"]])) for text in TEXTS]
     assert len(each[0]) == 5 * model.anatomy.layers
     for quantity, block in each[0]:
@@ -55,7 +55,7 @@ def test_a_model_whose_sublayers_were_not_found_says_so(family_model, observe, v
     assert _unfed(model) == {"contributions": "it was not found"}
     observables, _ = observe(model, TEXTS, names=("moments",))
     observables["contributions"] = Contributions(observables["moments"].layout, 0)  # of a pass that could not feed it
-    found = values(model, observables, len(TEXTS), "all", ["contributions"])
+    found = values(model, observables, len(TEXTS), "with special tokens", ["contributions"])
     assert len(found) == len(STATISTICS[:-1]) * 3 + 1
     assert all(one.value is None and one.reason for one in found.values())
 

@@ -66,7 +66,7 @@ def test_replicates_are_numbers_of_the_replicates_of_similarity(see, mean):
     model, texts = FakeModel(layers=4, change=late), made_up_texts(TEXTS)
     seen = see(model, texts)
     result = read(seen, mean=mean)
-    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True).view("words")
+    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True).view("text tokens")
     expected = again("convergence", tokens.states, tokens.texts, target="block", mean=mean)
     for key, value in expected.items():
         if "frequen" not in key[0] and key[0] != "similarity_rare":  # of a split into types, which this path has not
@@ -88,7 +88,9 @@ def test_replicates_are_numbers_of_the_replicates_of_similarity(see, mean):
 
 def test_frequent_and_rare_have_the_intervals_of_half_samples(see):
     seen, place = see(FakeModel(), made_up_texts(TEXTS)), Place("block", 1)
-    rare, often = (seen.get(FrequencySplit).average(f"cosine_{kind}", place, "words") for kind in ("rare", "frequent"))
+    rare, often = (
+        seen.get(FrequencySplit).average(f"cosine_{kind}", place, "text tokens") for kind in ("rare", "frequent")
+    )
     value, gap = rare.value - often.value, rare.replicates - often.replicates
     for name, *of in (
         ("similarity_rare", rare.value, rare.replicates),

@@ -25,7 +25,7 @@ IN_THE_MODELS_UNITS |= {f"variance.{of}" for of in ("total", "within", "between"
 def measured(see):
     """Return a function that computes all metrics, or some, as {name: row}."""
 
-    def run(model, texts, view="words", metrics=None):
+    def run(model, texts, view="text tokens", metrics=None):
         seen, result = see(model, texts, view), {}
         for name, metric in catalogue().items():
             if not metric.compares_only and (metrics is None or name in metrics):
@@ -177,7 +177,7 @@ def test_a_few_zero_states_are_left_out(measured):
 def test_a_view_with_no_tokens(measured):
     """Texts of one token in a decoder: all are sinks."""
     texts = FakeTexts(["1", "2", "4"] * 20)
-    words, none = (measured(bare(role="decoder"), texts, view) for view in ("words", "no-sinks"))
+    words, none = (measured(bare(role="decoder"), texts, view) for view in ("text tokens", "without sinks"))
     assert all(row.value is None and row.n == 0 and row.reason for row in none.values())
     assert none.keys() == {name for name in words if "_floor" not in name and "curve" not in name}
 

@@ -28,8 +28,8 @@ def test_a_bounded_number_of_texts(observe):
 def test_intervals_are_the_bootstrap_of_the_texts(observe, values):
     model, texts = FakeModel(), made_up_texts(60)
     observables, _ = observe(model, texts, names=("moments", "text_entropy"))
-    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True).view("words")
-    found = values(model, observables, 60, "words", ["entropy"])
+    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True).view("text tokens")
+    found = values(model, observables, 60, "text tokens", ["entropy"])
     long = np.flatnonzero(np.bincount(tokens.texts, minlength=60) > 2)
     distinct = originals(map(str.encode, texts))[long]
     weights = poisson_weights(distinct, 0).astype(float).T
@@ -55,7 +55,7 @@ def test_the_floor_is_the_entropy_of_gaussian_states(n, d):
 def test_only_the_views_that_are_read_are_measured(observe):
     texts = made_up_texts(50)
     every = observe(FakeModel(), texts, names=("text_entropy",))[0]["text_entropy"]
-    few = TextEntropy.empty(Setting(every.layout, 0, 50, 100_000, views=("words", "no-sinks")))
+    few = TextEntropy.empty(Setting(every.layout, 0, 50, 100_000, views=("text tokens", "without sinks")))
     observe(FakeModel(), texts, observables={"text_entropy": few})
     np.testing.assert_array_equal(few.lengths, every.lengths[:, [0, 2]])
     np.testing.assert_allclose(few.entropies, every.entropies[:, :, [0, 2]], rtol=1e-12)

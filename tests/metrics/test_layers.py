@@ -58,8 +58,8 @@ def test_twenty_texts_are_enough_and_fewer_too_few(see_texts, texts):
 def test_calibrated_similarity_as_its_authors_define_it(see_texts):
     """Their algorithm 2 on the vectors themselves: the rows of one model are permuted, and all is measured again."""
     texts = made_up_texts(60, shortest=3)
-    a = see_texts(FakeModel(layers=2), texts, "no-sinks")
-    b = see_texts(FakeModel(role="decoder", layers=3, width=24, special=False, seed=1), texts, "no-sinks")
+    a = see_texts(FakeModel(layers=2), texts, "without sinks")
+    b = see_texts(FakeModel(role="decoder", layers=3, width=24, special=False, seed=1), texts, "without sinks")
     mine, theirs = pooled(a).shared(pooled(b))
     xs, ys = ([side.vectors(place).numpy() for place in seen.path] for side, seen in ((mine, a), (theirs, b)))
     draws = np.random.default_rng([a.seed, len(mine), 1])

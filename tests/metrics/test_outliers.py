@@ -57,7 +57,7 @@ def test_massive_activations_are_listed_by_dimension_and_token(see, values, role
     share = np.bincount(expected.drop_duplicates(["layer", "token"]).layer, minlength=4) / len(everything.ids)
     for batches in ({"batch_tokens": 64}, {"batch_tokens": 4096, "shard_characters": 500}):
         seen = see(model, texts, names=READ, **batches)
-        found = values(model, seen.observables, 80, "all", ["outliers"])
+        found = values(model, seen.observables, 80, "with special tokens", ["outliers"])
         assert [found["outliers.massive", layer].value for layer in range(4)] == pytest.approx(share)
         listing = listed(seen, MassiveActivation)
         sizes = [abs(row.value) for row in listing]

@@ -79,7 +79,7 @@ def test_types_for_the_scatter_are_the_most_frequent_first(see):
 def test_a_sample_is_the_same_at_every_place_and_about_as_large_as_asked(observe, values):
     model, texts = FakeModel(final_width=16), made_up_texts(300)
     observables, counts = observe(model, texts, sample=500, names=("moments", "journey"), sites=("final", "attention"))
-    result = values(model, observables, 300, "words", ["journey"])
+    result = values(model, observables, 300, "text tokens", ["journey"])
     assert 60 < result["journey.rank_function", 0].n < 240 and counts.tokens > 2000
     assert {where for _, where in result} == {0, 1, 2, 3, "final 3", "attention 1", "attention 2", "attention 3"}
     assert len({result["journey.rank_content", where].n for where in (0, 3, "final 3", "attention 2")}) == 1

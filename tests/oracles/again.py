@@ -17,7 +17,7 @@ class _InMemory(CorpusReading):
 
 
 def _reading(parts, path, kinds, final=None, **attributes):
-    usual = {"causal": True, "views": ("all",), "positions_added": True}
+    usual = {"causal": True, "views": ("with special tokens",), "positions_added": True}
     constants = {"seed": 0, "corpus": len(parts), "shuffled": False, "rule": Rule(), "sites": ()}
     reading = _InMemory(Path(), texts=parts, **(constants | usual | attributes))
     reading.states = {StatePlace("block" if layer else "embedding", layer): x for layer, x in enumerate(path)}
@@ -46,7 +46,9 @@ def read_again(model, texts):
     closes = model.anatomy.final_width is not None
     final = model.close(torch.from_numpy(whole[-1])).numpy() if closes else None
     of_model = {"causal": model.role == "decoder", "positions_added": model.positions}
-    return _reading(parts, whole, kinds, final, views=("words", "all", "no-sinks"), **of_model)
+    return _reading(
+        parts, whole, kinds, final, views=("text tokens", "with special tokens", "without sinks"), **of_model
+    )
 
 
 class FakeWords:

@@ -66,7 +66,7 @@ class MadeUp(Numbers):
         bases=None, corpora=("c",), words=(1000, 1000), last=K,
     ):  # fmt: skip
         models = {name: SimpleNamespace(base=(bases or {}).get(name)) for name in roles}
-        of = {"study": "s", "views": ("words", "no-sinks"), "texts": "sampled", "sections": {}}
+        of = {"study": "s", "views": ("text tokens", "without sinks"), "texts": "sampled", "sections": {}}
         study = SimpleNamespace(models=models, corpora=dict.fromkeys(corpora), **of)
         self.names, self._made, self._error, self._roles, self._steps = tuple(names), values, error, roles, steps
         self._baselines, self._last, self._is_whole = baselines, last, whole
@@ -150,7 +150,7 @@ def peak(seed, kind, error=0.03, at=7):
     """Return the findings about a bell with its peak at a layer."""
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     shape = 0.2 + 0.6 * bell(at)
-    same = {view: shape + error * noise(rng, kind) for view in ("words", "no-sinks")}
+    same = {view: shape + error * noise(rng, kind) for view in ("text tokens", "without sinks")}
     result = made(MadeUp(lambda model, view, name, step: same[view], error, {"a": "decoder"}))
     return [row for row in result.rows if row["kind"] == "extremes"]
 

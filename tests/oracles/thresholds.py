@@ -61,7 +61,7 @@ def copies_of(folder: Path, into: Path, names: Sequence[str]) -> dict[str, Path]
 def run(work: Path, models: Mapping[str, Any], settings: Mapping[str, Any], texts: int, metrics: str) -> dict[str, Any]:
     """Run a study and return the numbers of each model."""
     read = [*metrics.split(","), *(["change", "divergence"] if len(models) > 1 else [])]
-    study = {"study": "s", "models": models, "metrics": read, "views": ["words"], "run": dict(settings)}
+    study = {"study": "s", "models": models, "metrics": read, "views": ["text tokens"], "run": dict(settings)}
     results = reporter.run(study | {"corpora": {"texts": {"sample": "english", "limit": texts}}}, work, offline=True)
     numbers: dict[str, dict[str, dict[Any, float]]] = {name: {} for name in models}
     for row in results.sql(

@@ -14,7 +14,11 @@ class AllTokens(SimpleNamespace):
 
     def view(self, name):
         """Return the tokens of a view."""
-        left_out = {"words": self.special, "all": self.special & False, "no-sinks": self.special | self.aside}[name]
+        left_out = {
+            "text tokens": self.special,
+            "with special tokens": self.special & False,
+            "without sinks": self.special | self.aside,
+        }[name]
         columns = {column: getattr(self, column)[~left_out] for column in COLUMNS}
         return AllTokens(states=[x[~left_out] for x in self.states], **columns)
 

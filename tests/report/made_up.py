@@ -20,7 +20,7 @@ from report.made_up_rows import TABLES
 from reporter.metrics.base import catalogue
 from reporter.store import Store
 
-VIEWS = ("words", "all", "no-sinks")
+VIEWS = ("text tokens", "with special tokens", "without sinks")
 CORPORA = ("nested", "simple")
 KEY = ("study", "model", "checkpoint")
 HOSTILE, IMAGE = "<script>alert(1)</script>", "<img src=x onerror=alert(1)>"
@@ -58,7 +58,7 @@ def curve(role, statistic, depth, age, view):
     if statistic not in ("top_variance_share", "mean_cosine"):
         return 0.1 + 0.05 * math.sin(3 * depth + len(statistic)) * (0.5 + age)
     bulge = math.exp(-((depth - 0.55) ** 2) / 0.05) if role == "decoder" else 0.25 * (1 - depth)
-    return 0.06 + age * (0.45 if view != "no-sinks" else 0.15) * bulge + len(view) / 400
+    return 0.06 + age * (0.45 if view != "without sinks" else 0.15) * bulge + len(view) / 400
 
 
 def places(metric, statistic, layers, sites):

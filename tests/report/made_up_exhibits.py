@@ -80,7 +80,7 @@ INSERT INTO probe_poolings BY NAME
     AS accuracy, 0.5 AS ci_low, 0.95 AS ci_high, 0.5 AS chance, 24 AS n
   FROM places, unnest(['mean', 'last', 'first']) AS poolings(pooling);
 INSERT INTO layer_metrics BY NAME
-  SELECT places.*, own.* EXCLUDE high, 'words' AS view, high - 0.1 * depth AS value, value - 0.05 AS ci_low,
+  SELECT places.*, own.* EXCLUDE high, 'text tokens' AS view, high - 0.1 * depth AS value, value - 0.05 AS ci_low,
     value + 0.05 AS ci_high, 24 AS n
   FROM places, (VALUES ('clouds', 'two', 'separability', 0.9), ('probes', 'classes', 'linear', 0.9),
     ('probes', 'classes', 'linear_control', 0.6), ('probes', 'classes', 'linear_selectivity', 0.3)

@@ -44,7 +44,7 @@ INSERT INTO sink_cuts BY NAME  -- at every cut of both rules: the same below 4, 
   SELECT * EXCLUDE (view, is_last), 'outliers' AS metric, 2000 AS n, if(cut > 4, 0.02, 0.03) AS left_out,
     'anisotropy.' || unnest(['top_variance_share', 'mean_cosine']) AS statistic,
     0.1 + 0.05 * depth * if(cut > 4, 2, 1) AS value
-  FROM places, cuts WHERE view = 'words';
+  FROM places, cuts WHERE view = 'text tokens';
 INSERT INTO differences BY NAME  -- between two corpora for every model, and between ``tuned`` and ``bert``
   WITH numbers AS (
     SELECT * EXCLUDE is_last, unnest(['similarity', 'bound']) AS statistic FROM places WHERE NOT is_last

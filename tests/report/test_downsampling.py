@@ -29,7 +29,7 @@ INSERT INTO models BY NAME
   FROM unnest(['a', 'b', 'c']) AS ms(m), unnest({list(STEPS)}) AS steps(step) WHERE m <> 'c' OR step < 100
   UNION ALL SELECT 's', 'd', 'main', NULL, 12, true;
 INSERT INTO layer_metrics BY NAME
-  SELECT study, model, 'decoder' AS role, checkpoint, step, 'x' AS corpus, 'words' AS view, 'm' AS metric,
+  SELECT study, model, 'decoder' AS role, checkpoint, step, 'x' AS corpus, 'text tokens' AS view, 'm' AS metric,
     'v' AS statistic, 'block' AS site, layer, layer / 12 AS depth, hash(model, step, layer) % 1000 / 7 AS value, 10 AS n
   FROM models, range(13) AS layers(layer);
 INSERT INTO layer_pairs BY NAME

@@ -60,7 +60,7 @@ def narrow(exported):
 @pytest.fixture(scope="module")
 def wide(exported):
     """A figure for both columns that says everything, of another choice, and figures of other kinds."""
-    choice = {"view": "no-sinks", "baselines": "with"}
+    choice = {"view": "without sinks", "baselines": "with"}
     return exported("wide", ONE, *KINDS, formats=("svg",), width=170, choose=choice, bare=False)
 
 
@@ -110,7 +110,7 @@ def test_models_are_compared_in_a_table_of_estimates(narrow, wide):
         assert table in tex and r"\label{tab:compared}" in tex and r"\toprule" in tex
         assert not re.search(r"\d\.\d{5}", tex)
     rows = [row for row in rows_of(read(wide / "tables" / "compared.csv")) if row["statistic"] == ONE and row["model"]]
-    for view, name in (("words", "compared"), ("no-sinks", "compared-nested-no-sinks")):
+    for view, name in (("text tokens", "compared"), ("without sinks", "compared-nested-without-sinks")):
         (line,) = re.findall("Variance explained by the first .*", read(wide / "tables" / f"{name}.tex"))
         shown = [row for row in rows if (row["corpus"], row["view"]) == ("nested", view)]
         numbers = [estimate(float(row["value"]), float(row["ci_low"]), float(row["ci_high"])) for row in shown]
@@ -128,7 +128,7 @@ def test_a_profile_is_a_table_by_layer_and_model(narrow):
 
 def test_rows_of_a_figure_are_the_numbers_of_the_database_that_were_chosen(wide, drawn):
     rows = pd.read_csv(wide / "tables/anisotropy-top_variance_share.csv")
-    stored = Store(drawn[0] / "results.duckdb").frame("SELECT * FROM layer_metrics WHERE view = 'no-sinks'")
+    stored = Store(drawn[0] / "results.duckdb").frame("SELECT * FROM layer_metrics WHERE view = 'without sinks'")
     both = rows.merge(stored, on=["model", "checkpoint", "corpus", "view", "statistic", "site", "layer"])
     assert len(both) == len(rows) > 0
     shown, kept = (both[[f"{name}_{side}" for name in ("value", "ci_low", "ci_high")]] for side in "xy")
@@ -157,7 +157,7 @@ def test_what_cannot_be_is_said(drawn, monkeypatch, tmp_path):
     folder, contents = drawn
     wrong = {f"did you mean '{ONE}'": Wanted((ONE[:-1],)), "formats: svg, pdf, png": Wanted(formats=("gif",))}
     wrong |= {"token trajectories are not exported; open their page": Wanted(("journeys",))}
-    wrong |= {"did you mean 'words'": Wanted(choose={"view": "wrods"})}
+    wrong |= {"did you mean 'text tokens'": Wanted(choose={"view": "text-token"})}
     wrong |= {"expected a whole number": Wanted(choose={"layer": "x"})}
     wrong |= {"the width must be between 30 and 600": Wanted(width=3)}
     with pytest.raises(UsageError, match="did you mean 'whole'"):

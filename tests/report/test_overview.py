@@ -73,7 +73,7 @@ def reach(number):
     return [number.value, number.low, number.high]
 
 
-@pytest.mark.parametrize("view", ["words", "no-sinks"])
+@pytest.mark.parametrize("view", ["text tokens", "without sinks"])
 def test_a_number_is_the_mean_over_layers_that_no_definition_fixes_at_the_last_checkpoint(folder, overviews, view):
     overview = overviews["pair"]
     assert [side.name for side in overview.columns] == ["bert", "gpt2"]
@@ -97,9 +97,9 @@ def test_the_mean_of_a_role_is_the_stored_one_with_its_interval_over_models(fold
     assert [side.name for side in overview.columns] == ["20 encoders", "20 decoders"] and len(overview.models) == 40
     stored = Store(folder / "results.duckdb").frame(
         "SELECT value, ci_low, ci_high FROM over_models WHERE study = 'many' AND layer IS NULL AND site IS NULL "
-        "AND view = 'words' AND metric = 'motion' AND statistic = 'step_cosine' ORDER BY role DESC"
+        "AND view = 'text tokens' AND metric = 'motion' AND statistic = 'step_cosine' ORDER BY role DESC"
     )
-    numbers = row(overview, "motion.step_cosine").cells["words"].numbers
+    numbers = row(overview, "motion.step_cosine").cells["text tokens"].numbers
     np.testing.assert_allclose(list(map(reach, numbers)), stored, rtol=1e-6)
 
 
@@ -141,14 +141,14 @@ def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_sa
 @pytest.mark.parametrize(("left", "word"), [(0.2, "Sinks explain most"), (0.9, "The difference remains")])
 def test_whether_sinks_explain_the_difference_is_said(altered, left, word):
     models = (("gpt2", "decoder", 6, 96, (None,)), ("bert", "encoder", 6, 64, (None,)))
-    number = f"if(model = 'gpt2' AND layer IN (3, 4), if(view = 'words', 0.95, {left}), 0.2 + layer / 1000)"
+    number = f"if(model = 'gpt2' AND layer IN (3, 4), if(view = 'text tokens', 0.95, {left}), 0.2 + layer / 1000)"
     numbers = f"UPDATE layer_metrics SET value = {number}, ci_low = {number} - 0.01, ci_high = {number} + 0.01 "
-    numbers += "WHERE statistic = 'mean_cosine' AND view IN ('words', 'no-sinks')"
+    numbers += "WHERE statistic = 'mean_cosine' AND view IN ('text tokens', 'without sinks')"
     overview, _ = altered(
         models, FEW, numbers, MORE.format("step_cosine"), "UPDATE cells SET sinks = if(model = 'gpt2', 379, 0)"
     )
     first, sinks, later = overview.sentences
-    assert later.views == ("no-sinks",), "which the first one would not be about if sinks did not matter"
+    assert later.views == ("without sinks",), "which the first one would not be about if sinks did not matter"
     assert "in layers 3–4" in first.text and "0.95, against" in first.text and "bert" in first.text
     assert word in sinks.text and "379" in sinks.text and sinks.link.endswith("&view=both")
     assert any("379 in gpt2, none in bert" in note for note in overview.quote)
@@ -162,7 +162,7 @@ def test_the_cell_of_a_comparison_of_corpora_counts_no_sink_again(altered):
 
 def test_without_sinks_all_sentences_are_about_all_tokens(altered):
     overview, _ = altered(PAIR, FEW, *map(MORE.format, ("mean_cosine", "step_cosine")), "UPDATE cells SET sinks = 0")
-    assert [sentence.views for sentence in overview.sentences] == [("words",)] * 2
+    assert [sentence.views for sentence in overview.sentences] == [("text tokens",)] * 2
 
 
 def test_the_page_has_all_parts_for_both_token_sets(folder):
@@ -170,7 +170,7 @@ def test_the_page_has_all_parts_for_both_token_sets(folder):
     html = read(folder / "pair" / "index.html")
     section = part_of(html, 'id="compared"', "</section>")
     first = section[: section.index("</table>")]
-    assert first.count('<span data-view="words">') == first.count('<span data-view="no-sinks" hidden>') > 0
+    assert first.count('<span data-view="text tokens">') == first.count('<span data-view="without sinks" hidden>') > 0
     assert first.index(">bert<") < first.index(">gpt2<") and "not comparable between roles" in first
     assert "The same on simple" in section and "The same for each of" not in section
     assert html.count('<p class="says">') <= 3
@@ -186,12 +186,12 @@ def test_two_models_are_compared_on_the_same_texts(altered):
     based = "UPDATE models SET base = 'gpt2' WHERE model = 'tuned'"
     overview, _ = altered(models, ("entropy", "motion"), based, parts)
     assert [side.name for side in overview.columns] == ["tuned", "gpt2"] and overview.difference == "tuned − gpt2"
-    cells = row(overview, "motion.step_cosine").cells["words"]
+    cells = row(overview, "motion.step_cosine").cells["text tokens"]
     (a, b), gap = cells.numbers, cells.difference
     apart = [0.001 * (i % 2) for i in range(100)]
     assert gap.value == pytest.approx(a.value - b.value) and gap.of.error == pytest.approx(np.linalg.norm(apart))
     assert gap.high - gap.low < min(number.high - number.low for number in (a, b))
-    cells = row(overview, "entropy.prompt_normalised").cells["words"]
+    cells = row(overview, "entropy.prompt_normalised").cells["text tokens"]
     a, b = cells.numbers
     half = ((a.value - a.low) ** 2 + (b.high - b.value) ** 2) ** 0.5
     assert cells.difference.value - cells.difference.low == pytest.approx(half), "nothing is known of its texts"
@@ -202,7 +202,7 @@ def test_a_layer_that_one_side_lacks_is_left_out_on_both(altered):
     lacks = "DELETE FROM layer_metrics WHERE model = 'gpt2' AND layer = 0 AND statistic = 'mean_cosine'"
     odd = "UPDATE layer_metrics SET value = value + 9 WHERE model = 'bert' AND layer = 0 AND statistic = 'mean_cosine'"
     overviews = [altered(models, ("anisotropy", "motion"), *statements)[0] for statements in ((lacks,), (lacks, odd))]
-    gaps = [row(overview, "anisotropy.mean_cosine").cells["words"].difference.value for overview in overviews]
+    gaps = [row(overview, "anisotropy.mean_cosine").cells["text tokens"].difference.value for overview in overviews]
     assert gaps[0] == pytest.approx(gaps[1])
 
 
@@ -217,13 +217,16 @@ def test_roles_of_two_models_have_an_interval_over_texts(written, tmp_path):
     store = fill(tmp_path / "results.duckdb", **SMALL | {"models": models, "corpora": ("a", "b")})
     write_over_models(store, "made-up")
     written()
-    columns, wanted = ("statistic", "corpus", "view", "role"), ("motion.step_cosine", "a", "all", "decoder")
+    columns, wanted = (
+        ("statistic", "corpus", "view", "role"),
+        ("motion.step_cosine", "a", "with special tokens", "decoder"),
+    )
     table = rows_of(read(tmp_path / "made-up" / "data" / "compared.csv"))
     rows = [row for row in table if tuple(row[name] for name in columns) == wanted]
     own, (role,) = [row for row in rows if row["model"]], [row for row in rows if not row["model"]]
     assert role["models"] == "2" == str(len(own))
     frame = store.frame(
-        "SELECT * FROM layer_metrics WHERE statistic = 'step_cosine' AND view = 'all' AND corpus = 'a' "
+        "SELECT * FROM layer_metrics WHERE statistic = 'step_cosine' AND view = 'with special tokens' AND corpus = 'a' "
         "AND step IS NOT DISTINCT FROM if(model = 'model-3', 50, NULL)"
     )
     for row in own:

@@ -32,7 +32,7 @@ def test_claims_are_counted_on_their_page_and_named_on_the_first(reports, whole,
 
 def test_our_number_stands_beside_the_papers(whole):
     rate = text_of(claim(whole, "bert-rate"))
-    assert "✓ supported BERT converges to its final layer at 0.0826 a layer. all tokens Lee 2024, §6.4" in rate
+    assert "✓ supported BERT converges to its final layer at 0.0826 a layer. text tokens Lee 2024, §6.4" in rate
     assert "0.0811 [0.0779, 0.0842] paper 0.0826 convergence.rate of bert on nested; claimed: 0.0826 ± 0.01" in rate
     assert "p of the verdict, corrected 0.0032" in rate and "Model by model: 1 supported, 1 inconclusive" in rate
     label = 'aria-label="ours 0.0811; interval 0.0779 to 0.0842; paper 0.0826; holds if 0.0826 ± 0.01"'
@@ -60,7 +60,7 @@ def test_flips_are_told_with_the_claim_and_in_the_grid(whole):
     assert tested in text_of(whole) and "1 claim also holds for a null baseline" in text_of(whole)
     (table,) = re.findall(r'<table class="flips">.*?</table>', whole, re.DOTALL)
     assert [text_of(row) for row in table.split("<tr>")[1:]] == [
-        "Claim all tokens with added tokens without sinks all tokens random-init",
+        "Claim text tokens with special tokens without sinks text tokens random-init",
         "decoders-bulge ✓ supported 0.231 ✓ supported 0.252 ✗ refuted −0.064 ✓ supported 0.2",
         "encoders-lower ✗ refuted −0.004 – ✗ refuted −0.01 ? inconclusive 0.04",
     ]
@@ -112,14 +112,17 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(written, tmp_pa
     single = {"metrics": ["motion.step_cosine"], "models": ["bert", "gpt2"], "corpora": ["nested"], "tested": 1}
     both = {"metrics": list(titles), "statistic": f"correlation of {' and '.join(titles)} over layers"}
     row = NOTHING | {"reading": 1, "says": "It is so.", "verdict": "supported", "value": 0.4, "kind": "value"}
-    rows = [row | {"claim": "one", "number": 1, "view": "all", "detail": single, "ci_low": 0.3, "ci_high": 0.5}]
+    rows = [
+        row
+        | {"claim": "one", "number": 1, "view": "with special tokens", "detail": single, "ci_low": 0.3, "ci_high": 0.5}
+    ]
     rows += [row | {"claim": "two", "number": 2, "detail": both}]
     fill(tmp_path / "results.duckdb", **SMALL | {"models": MODELS[:3]}).replace("claims", "made-up", rows)
     html = written()
     one, two = claim(html, "one"), claim(html, "two")
-    about = "It is so. motion.step_cosine bert, gpt2 nested with added tokens See the figure not registered"
+    about = "It is so. motion.step_cosine bert, gpt2 nested with special tokens See the figure not registered"
     assert f"{about} 0.4 [0.3, 0.5]" in text_of(one) and "no interval" not in text_of(one)
-    assert 'href="layers.html?figure=motion.step_cosine&amp;view=all"' in one
+    assert 'href="layers.html?figure=motion.step_cosine&amp;view=with special tokens"' in one
     assert re.findall(r'<a href="layers.html\?figure=([^"&]+)">See “([^”]+)”</a>', two) == list(titles.items())
     assert "✓ supported no interval" in text_of(two)
 
@@ -130,7 +133,7 @@ def test_a_finding_has_its_number_its_test_and_a_link_to_its_token_set(reports):
     parts = (FINDING["says"], "0.25 [0.2, 0.3] layer 2 minus layer 4", "the baseline is one draw")
     assert all(part in section for part in parts)
     assert "motion.step_cosine tuned nested without sinks See the figure" in section
-    assert 'href="layers.html?figure=motion.step_cosine&amp;view=no-sinks"' in html
+    assert 'href="layers.html?figure=motion.step_cosine&amp;view=without sinks"' in html
     # a p stands with the test that it belongs to, not with the number
     assert "every other layer is lower: p = 1 × 10⁻⁶; corrected for 90 tests (Bonferroni) p = 9 × 10⁻⁵" in section
     assert [row["rank"] for row in rows_of(read(reports / "whole" / "data" / "findings.csv"))] == ["1", "2"]
@@ -172,7 +175,7 @@ def test_answers_stand_on_the_page_with_their_rows_and_sinks_with_the_rule(repor
     parts = ("&lt;script&gt;alert(2)", "a token that is told apart", "The sink threshold")
     assert all(part in whole[whole.index('id="sinks"') :] for part in parts)
     # encoders have a [CLS] at position 0 and decoders a word: the page says what depends on it
-    assert "compare encoders with decoders under no-sinks" in whole
+    assert "compare encoders with decoders without sinks" in whole
 
 
 def test_texts_are_shown_folded_and_inert(whole, written, tmp_path):

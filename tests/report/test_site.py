@@ -133,7 +133,7 @@ def test_a_study_without_numbers_has_a_page_and_no_leftovers_of_others(written, 
 
 def test_numbers_of_a_metric_that_is_not_installed_are_drawn(written, tmp_path):
     key = {"study": "made-up", "model": "m", "checkpoint": "final", "corpus": "c", "metric": "gone", "status": "done"}
-    row = {"role": "decoder", "view": "words", "statistic": "by_layer", "value": 1.5, "n": 3}
+    row = {"role": "decoder", "view": "text tokens", "statistic": "by_layer", "value": 1.5, "n": 3}
     rows = [row | {"layer": layer, "depth": layer / 2} for layer in range(3)] + [row | {"statistic": "of_model"}]
     fill(tmp_path / "results.duckdb", models=(), corpora=()).commit_cell(key, rows)
     html = written()

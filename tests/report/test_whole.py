@@ -48,7 +48,7 @@ def caption(contents):
 
 
 def words_nested(frame):
-    return frame[(frame["view"] == "words") & (frame["corpus"] == "nested")]
+    return frame[(frame["view"] == "text tokens") & (frame["corpus"] == "nested")]
 
 
 def test_nothing_broke_and_every_kind_passes_altairs_own_validation(contents):
@@ -147,7 +147,9 @@ def test_half_a_matrix_becomes_a_whole_one_and_a_heat_map_says_its_floor(rows, f
 def test_pairs_and_differences_have_a_panel_for_each_side_and_say_where_they_are_greatest(figure, caption, contents):
     drawn = figure("layer_pairs.beside_base")
     assert [panel.value for panel in drawn.panels] == ["tuned against bert, on nested", "tuned against bert, on simple"]
-    line = drawn.frame[(drawn.frame["statistic"] == "cka") & (drawn.frame["view"] == "words")].drop_duplicates("layer")
+    line = drawn.frame[(drawn.frame["statistic"] == "cka") & (drawn.frame["view"] == "text tokens")].drop_duplicates(
+        "layer"
+    )
     places = line[["layer", "depth", "value"]].to_numpy()
     assert places == pytest.approx(np.array([[i, i / 4, i / 20 - 0.05] for i in range(5)]))  # as made up for both
     assert set(line["model"]) == {"tuned"}

@@ -16,7 +16,7 @@ from reporter.runs.studies import offer
 from reporter.store import Store
 from reporter.study import StudyFile, load_study
 
-METRICS, VIEWS = "[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[words, all]"
+METRICS, VIEWS = "[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[text tokens, with special tokens]"
 INLINE = '  inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}\n'
 DEC = """  dec: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4,
                  context: 16}}

@@ -49,7 +49,7 @@ def test_each_item_of_each_checkpoint_is_a_cell_that_is_kept_until_it_changes(st
     points = select(store, "SELECT DISTINCT model, checkpoint, item, analysis, label FROM projections")
     assert len(points) == 3 and {point[-1] for point in points} == {"<script>"}
     sites = select(store, "SELECT DISTINCT site, view FROM layer_metrics WHERE statistic = 'size' AND model = 'dec'")
-    assert sorted(sites) == [("block", "words"), ("embedding", "words"), ("final", "words")]
+    assert sorted(sites) == [("block", "text tokens"), ("embedding", "text tokens"), ("final", "text tokens")]
     assert select(store, "SELECT role, status FROM models WHERE model = 'dec'") == [("decoder", "done")]
     changed = JOURNEYS.replace("broken", "a dog")
     outcome, _ = run(study(metrics="none", more=changed))
@@ -75,7 +75,7 @@ def test_another_study_takes_numbers_over_and_they_go_when_the_study_drops_them(
     assert [row[:2] for row in rows] == [("second", "other"), ("tiny", "j")] and rows[0][2] == rows[1][2]
     whys = select(store, "SELECT DISTINCT why FROM cells WHERE study = 'second'")
     assert all("copied from study tiny" in why for why in whys)
-    run(study(few, metrics="[motion]", views="[words]"))
+    run(study(few, metrics="[motion]", views="[text tokens]"))
     assert select(store, "SELECT DISTINCT study FROM projections") == ["second"]
     assert select(store, "SELECT DISTINCT metric FROM cells WHERE study = 'tiny'") == ["motion"]
 
@@ -109,7 +109,7 @@ def test_probes_take_the_vectors_of_a_pass_bit_for_bit_and_no_text_goes_through_
     keys = "column: text, label: kind}\n"
     labelled = ("corpora:\n", f"corpora:\n  labelled: {{file: labelled.csv, {keys}  other: {{file: other.csv, {keys}")
     probe = "probes: {kind: {corpus: labelled, hidden: 0}, other: {corpus: other, hidden: 0}}"
-    file = study(labelled, metrics="[motion]", views="[words]", more=probe)
+    file = study(labelled, metrics="[motion]", views="[text tokens]", more=probe)
     rows = "".join(f"{text},{text[0]}\n" for text in [*texts, *texts[:3]])  # some twice
     (file.folder / "labelled.csv").write_text(f"text,kind\n{rows}", "utf-8")
     (file.folder / "other.csv").write_text(f"text,kind\n{rows}".replace(" ", " old "), "utf-8")

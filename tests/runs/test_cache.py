@@ -196,10 +196,14 @@ def finish(kept, amounts, **options):
 @pytest.mark.parametrize(
     ("kept_amount", "amount", "missing"),
     [
-        (Amount(8, ("words", "all")), Amount(4, ("all",)), None),
-        (Amount(8, ("words",)), Amount(8, ("no-sinks",)), Amount(8, ("words", "no-sinks"))),
-        (Amount(8, ("words",)), Amount(4, ("all",)), Amount(8, ("words", "all"))),
-        (Amount(8, ("words",)), Amount(16, ("words",)), Amount(16, ("words",))),
+        (Amount(8, ("text tokens", "with special tokens")), Amount(4, ("with special tokens",)), None),
+        (Amount(8, ("text tokens",)), Amount(8, ("without sinks",)), Amount(8, ("text tokens", "without sinks"))),
+        (
+            Amount(8, ("text tokens",)),
+            Amount(4, ("with special tokens",)),
+            Amount(8, ("text tokens", "with special tokens")),
+        ),
+        (Amount(8, ("text tokens",)), Amount(16, ("text tokens",)), Amount(16, ("text tokens",))),
     ],
 )
 def test_kept_observables_suffice_for_fewer_views_and_smaller_samples(tmp_path, kept_amount, amount, missing):
@@ -211,9 +215,12 @@ def test_kept_observables_suffice_for_fewer_views_and_smaller_samples(tmp_path, 
 
 def test_only_observables_that_tell_views_apart_are_wanted_by_view():
     metric, other = catalogue()["entropy"], catalogue()["spectrum"]
-    chosen = [(metric, metric.options(texts=texts), views) for texts, views in ((7, ["all"]), (9, ["words"]))]
-    assert wanted_by(chosen) == {"text_entropy": Amount(9, ("words", "all"))}
-    assert {amount.views for amount in wanted_by([(other, other.options(), ["all"])]).values()} == {()}
+    chosen = [
+        (metric, metric.options(texts=texts), views)
+        for texts, views in ((7, ["with special tokens"]), (9, ["text tokens"]))
+    ]
+    assert wanted_by(chosen) == {"text_entropy": Amount(9, ("text tokens", "with special tokens"))}
+    assert {amount.views for amount in wanted_by([(other, other.options(), ["with special tokens"])]).values()} == {()}
 
 
 def test_an_observable_that_a_later_study_keeps_stays(tmp_path):

@@ -42,7 +42,7 @@ def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, 
         "tiny: 5 claims: ",
     ):
         assert line in log
-    of_rate = "(model, step, corpus, statistic, view) = ('enc', 2, 'nested', 'rate', 'words')"
+    of_rate = "(model, step, corpus, statistic, view) = ('enc', 2, 'nested', 'rate', 'text tokens')"
     assert [row["value"]] == select(store, f"SELECT value FROM layer_metrics WHERE {of_rate}")
     # Where nothing changed, they are tested and printed again, and the database stays as it is.
     written = store.path.stat().st_mtime_ns
@@ -71,7 +71,7 @@ def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, 
 
 def test_claims_that_a_part_cannot_test_are_not_counted(study, run, store):
     claims = CLAIMS.replace("sql: SELECT nothing", "metric: convergence.rate, model: enc, corpus: nested")
-    file = study(("run:", claims), metrics="[convergence]", views="[words]")
+    file = study(("run:", claims), metrics="[convergence]", views="[text tokens]")
     outcome, log = run(file, only=["dec", "nested"])
     assert (outcome.untested, log.count("not tested"), verdicts(store)) == (0, 5, {})
     assert "tiny: " not in log.partition("not tested")[2].partition("exploratory")[0]
@@ -103,7 +103,7 @@ def comparing(study):
     def write(corpus, more=""):
         claims = f"claims: {{more: {{says: It varies., {claim % corpus}}}}}\nrun:"
         changes = (INLINE, few + more), ("checkpoints: [0, 2],", ""), (DEC, ""), ("run:", claims)
-        return study(*changes, metrics="[convergence, spectrum]", views="[words]")
+        return study(*changes, metrics="[convergence, spectrum]", views="[text tokens]")
 
     return write
 

@@ -65,7 +65,7 @@ def test_each_checkpoint_is_compared_with_its_base_and_with_another_seed(measure
     rows = select(
         store,
         "SELECT model, step, statistic, max(value) FROM layer_metrics WHERE metric = 'change' "
-        "AND view = 'words' AND corpus = 'nested' AND statistic LIKE 'distance%' GROUP BY ALL",
+        "AND view = 'text tokens' AND corpus = 'nested' AND statistic LIKE 'distance%' GROUP BY ALL",
     )
     largest = {row[:3]: row[3] for row in rows}
     assert {key[:2] for key in largest} == {(name, step) for name in ("t1", "t2") for step in (0, 2)}, "with a base"
@@ -83,7 +83,9 @@ def test_baselines_are_models_of_their_own(measured, store):
     kinds = ("random-init", "shuffled")
     assert sorted(models) == [(f"dec ({kind})", "dec", kind, "final", None) for kind in kinds]
     assert not select(store, "SELECT * FROM differences WHERE model_a LIKE '%(%' OR model_b LIKE '%(%'")
-    numbers = "SELECT value FROM layer_metrics WHERE (corpus, view, statistic, layer) = ('nested', 'words', 'norm', 1)"
+    numbers = (
+        "SELECT value FROM layer_metrics WHERE (corpus, view, statistic, layer) = ('nested', 'text tokens', 'norm', 1)"
+    )
     assert len(set(select(store, numbers))) == 3
     # Shuffling leaves each text its tokens.
     assert len(select(store, "SELECT DISTINCT tokens FROM cells WHERE corpus = 'nested'")) == 1
@@ -111,7 +113,7 @@ def test_correlations_of_a_study(measured, store):
         DEC.replace("  dec: {", f"  d{i}: {{scores: {{glue: {i / 10}}}, ").replace("steps: 2", f"steps: 0, seed: {i}")
         for i in range(4)
     )
-    measured((INLINE, ""), ("corpora:\n", f"{more}corpora:\n"), metrics="[convergence, loss]", views="[words]")
+    measured((INLINE, ""), ("corpora:\n", f"{more}corpora:\n"), metrics="[convergence, loss]", views="[text tokens]")
     rows = select(store, "SELECT score, method, n, value FROM correlations WHERE feature = 'rate' ORDER BY ALL")
     scores = [("glue", 4), ("loss.lm of decoders", 5)]
     assert [row[:3] for row in rows] == [(name, method, n) for name, n in scores for method in ("pearson", "spearman")]

@@ -31,7 +31,7 @@ def labelled(study, run, tmp_path):
         (tmp_path / "labelled.csv").write_text("\n".join(["text,count", *TEXTS[:texts]]), "utf-8")
         corpora = ("corpora:\n", "corpora:\n  labelled: {file: labelled.csv, column: text, label: count}\n")
         more = f"probes: {{count: {{corpus: labelled, hidden: 0}}}}\n{more}"
-        outcome, log = run(study(corpora, *replace, metrics=metrics, views="[words]", more=more), only=only)
+        outcome, log = run(study(corpora, *replace, metrics=metrics, views="[text tokens]", more=more), only=only)
         assert outcome.exit_code == 0, log
         return log
 

@@ -16,7 +16,7 @@ def measure(study, run, store, out, tmp_path):
             for source in (first.with_name(f"step-00000{number % 2 * 2}"), first.with_name("tokenizer")):
                 shutil.copytree(source, tmp_path / "m" / name, dirs_exist_ok=True)
         models = ("models:\n", f"models:\n  m: {{path: m, checkpoints: [{', '.join(names)}]}}\n")
-        outcome, log = run(study(models, metrics=metrics, views="[words]", more=more), only=only)
+        outcome, log = run(study(models, metrics=metrics, views="[text tokens]", more=more), only=only)
         assert outcome.failed == 0, log
         return select(store, "SELECT checkpoint, is_last FROM models WHERE model = 'm' ORDER BY position")
 

@@ -199,7 +199,7 @@ TUNED = (
 
 
 def test_models_that_continue_others_are_trained_after_them_and_compared_with_them(study, run, store, out, tmp_path):
-    file = study(TUNED, metrics="[convergence]", views="[words]")
+    file = study(TUNED, metrics="[convergence]", views="[text tokens]")
     lines = plan_study(file, tmp_path / "elsewhere").lines()
     assert "to train first: enc to step 2, dec to step 2, t0 to step 2, t1 to step 1, t2 to step 1" in lines
     assert not list((tmp_path / "elsewhere").glob("cache/models/*/step-*"))

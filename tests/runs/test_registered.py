@@ -105,7 +105,7 @@ def test_files_of_corpora_the_study_that_is_extended_and_metrics_that_a_query_ma
 def light(study):
     """Return a function that writes the claims with what they need alone."""
     few = (CLAIMED, (INLINE, ""), (DEC, ""))
-    return lambda *changes, **more: study(*few, *changes, metrics="[convergence]", views="[words]", **more)
+    return lambda *changes, **more: study(*few, *changes, metrics="[convergence]", views="[text tokens]", **more)
 
 
 def stored(store, study="tiny"):

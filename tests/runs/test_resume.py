@@ -100,7 +100,7 @@ ROUNDED = "SELECT model, corpus, view, statistic, layer, round(value, 5) AS valu
 
 
 def test_short_memory_gives_smaller_batches_and_the_same_numbers(study, run, store, out, monkeypatch):
-    most, file = 100, study(metrics="[motion]", views="[words]")
+    most, file = 100, study(metrics="[motion]", views="[text tokens]")
 
     def short(self, layer, of):
         if layer.index == 1 and len(layer.batch) > most:  # when layer 0 has been seen
@@ -113,7 +113,7 @@ def test_short_memory_gives_smaller_batches_and_the_same_numbers(study, run, sto
         assert outcome.failed == 0 and log.count("little memory is left") == 1
         # The size that sufficed is remembered: the next pass over these texts starts with it.
         patch.setattr(Moments, "observe", partialmethod(short, of=Moments.observe))
-        more, log = run(study(metrics="[motion, spectrum]", views="[words]"), only=["dec"])
+        more, log = run(study(metrics="[motion, spectrum]", views="[text tokens]"), only=["dec"])
         assert (more.failed, "little memory is left" in log) == (0, False) and more.computed > 0
     store.path.unlink()
     assert run(file, only=["dec"])[0].failed == 0

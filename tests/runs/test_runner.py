@@ -52,7 +52,7 @@ def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(fin
     encoders = [("encoder", 0, True, True, True), ("encoder", 2, False, True, True)]
     assert selected(models) == [("decoder", 2, False, True, True), *encoders]
     depths = "SELECT view, max(depth) FROM layer_metrics GROUP BY view ORDER BY view"
-    assert selected(depths) == [("all", 1.0), ("words", 1.0)]
+    assert selected(depths) == [("text tokens", 1.0), ("with special tokens", 1.0)]
     places = "SELECT DISTINCT role, site FROM layer_metrics WHERE layer {} 0 ORDER BY ALL"
     assert selected(places.format("=")) == [("decoder", "embedding"), ("encoder", "embedding")]
     # The encoder ends in a norm of its block.
@@ -120,7 +120,7 @@ def test_a_second_run_computes_nothing_imports_nothing_heavy_and_keeps_the_repor
     claim = "{says: It grows., shape: {metric: motion.norm, models: dec, corpus: inline, is: increasing}}"
     file = study(
         ("train_on: nested", "train_on: inline"), ("  nested: {generate: grammar, texts: 40, words: [5, 20]}\n", ""),
-        metrics="[motion]", views="[words]", more=f"claims: {{grows: {claim}}}",
+        metrics="[motion]", views="[text tokens]", more=f"claims: {{grows: {claim}}}",
     )  # fmt: skip
     outcome, log = run(file)
     assert outcome.pages != () and log.splitlines()[-1].startswith("total time ") and " tokens in " in log
@@ -155,7 +155,7 @@ def test_only_what_changed_runs_again_and_says_why(study, run, store, copied, me
     assert all("version" in why for name, why in whys if name == "motion")
     # A smaller sample is part of the larger one that is kept.
     assert select(store, PASSES + "metric = 'anisotropy'") == [0]
-    outcome, _ = run(study(metrics=smaller, views="[words, all, no-sinks]"), only=["dec"])
+    outcome, _ = run(study(metrics=smaller, views="[text tokens, with special tokens, without sinks]"), only=["dec"])
     assert outcome.computed == 7 and select(store, PASSES + "why LIKE 'views%'") == [0]
 
 

@@ -10,7 +10,7 @@ from reporter.app.cli import app
 def test_no_secret_is_written(study, run, out, tmp_path, monkeypatch, caplog):
     for name in ("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "WANDB_API_KEY", "MY_PASSWORD"):
         monkeypatch.setenv(name, "hf_marker")
-    file = study(("a dog", "a dog $HF_TOKEN"), ("  enc:", "  gone: {path: ./gone}\n  enc:"), views="[words]")
+    file = study(("a dog", "a dog $HF_TOKEN"), ("  enc:", "  gone: {path: ./gone}\n  enc:"), views="[text tokens]")
     outcome, log = run(file, only=["gone", "dec", "inline", "convergence"])
     assert outcome.computed and outcome.failed and outcome.pages
     broken, paper = tmp_path / "broken.yaml", tmp_path / "paper"

@@ -29,7 +29,7 @@ def cell(**changes):
 
 def numbers(layers=4, **changes):
     """One number for each layer."""
-    row, rows = {"role": "encoder", "view": "words", "statistic": "norm", "n": 7}, []
+    row, rows = {"role": "encoder", "view": "text tokens", "statistic": "norm", "n": 7}, []
     for layer in range(layers + 1):
         at = {"site": "block" if layer else "embedding", "layer": layer, "depth": layer / layers}
         rows.append(row | at | {"value": 0.1 * layer} | changes)

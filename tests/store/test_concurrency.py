@@ -24,7 +24,7 @@ from reporter.store import Store
 store, model, count = Store(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
 for i in range(count):
     key = dict(study="s", model=model, checkpoint=f"step{i}", corpus="wiki", metric="motion", status="done")
-    number = dict(view="words", statistic="norm", site="block", value=float(i))
+    number = dict(view="text tokens", statistic="norm", site="block", value=float(i))
     store.commit_cell(key, [number | dict(layer=layer) for layer in range(13)])
     print(i, flush=True)
 """

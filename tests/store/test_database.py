@@ -77,10 +77,15 @@ def test_a_wrong_cell_or_number_is_refused_and_nothing_is_written(fresh):
 
 
 def test_rows_are_put_updated_and_replaced_with_flags_whole_numbers_of_numpy_and_times_in_utc(store):
-    for row in ({"title": "T", "views": ["words", "all"]}, {"study": "t", "title": "U"}, {"seconds": 3.5}, {}):
+    for row in (
+        {"title": "T", "views": ["text tokens", "with special tokens"]},
+        {"study": "t", "title": "U"},
+        {"seconds": 3.5},
+        {},
+    ):
         store.put("studies", ["study"], {"study": "s"} | row)
     rows = records(store, "SELECT study, title, views, seconds FROM studies ORDER BY study")
-    assert rows == [("s", "T", '["words", "all"]', 3.5), ("t", "U", None, None)]
+    assert rows == [("s", "T", '["text tokens", "with special tokens"]', 3.5), ("t", "U", None, None)]
     store.put("studies", ["study"], {"study": "s", "title": None})
     assert records(store, "SELECT study FROM studies WHERE title IS NULL") == [("s",)]
     for study in ("s", "t"):

@@ -36,18 +36,20 @@ def test_a_new_file_is_small_and_describes_every_table_and_column(fresh):
 
 def test_views_leave_out_what_is_no_profile_and_every_table_is_described(store):
     """A model at two checkpoints under two views, and its null baseline, with states after the final norm."""
-    store.put("studies", ["study"], {"study": "s", "views": ["words", "all"]})
+    store.put("studies", ["study"], {"study": "s", "views": ["text tokens", "with special tokens"]})
     for model, checkpoint, step in (("bert", "step-5", 5), ("bert", "step-40", 40), ("noise", "final", None)):
         row = {"study": "s", "model": model, "checkpoint": checkpoint, "step": step, "position": 1 + (step == 40)}
         row |= {"base": "bert", "baseline": "random-init"} if model == "noise" else {}
         store.put("models", ["study", "model", "checkpoint"], row | {"is_last": step != 5})
-        rows = [row for view in ("words", "all") for row in numbers(view=view, step=step)]
+        rows = [row for view in ("text tokens", "with special tokens") for row in numbers(view=view, step=step)]
         rows += numbers(site="final", layer=4)[:1] + numbers(site=None, layer=None, depth=None)[:1]
         store.commit_cell(cell(model=model, checkpoint=checkpoint), rows)
     found = store.frame("SELECT model, checkpoint, view, site, layer FROM layers")
     assert len(found) == 2 * 2 * 5 and set(found["model"]) == {"bert"} and set(found["site"]) == {"embedding", "block"}
     found = store.frame("SELECT checkpoint, view, layer, value FROM profiles ORDER BY layer")
-    assert found.values.tolist() == [["step-40", "words", layer, pytest.approx(0.1 * layer)] for layer in range(5)]
+    assert found.values.tolist() == [
+        ["step-40", "text tokens", layer, pytest.approx(0.1 * layer)] for layer in range(5)
+    ]
     alter(store.path, "CREATE TABLE peaks (height DOUBLE); COMMENT ON COLUMN peaks.height IS 'how high'")
     found = described(store.path)  # what `reporter sql --tables` prints, a plug-in's table among it
     assert found["layer_metrics"].name == "layer_metrics (36 rows)" and found["sinks"].name == "sinks (0 rows)"

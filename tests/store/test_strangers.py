@@ -46,7 +46,7 @@ def secret(tmp_path):
 @pytest.fixture
 def folder(tmp_path, store):
     """A results folder whose database ``change`` alters as a stranger does."""
-    store.put("studies", ["study"], {"study": "s", "spec": "study: s", "views": ["words"]})
+    store.put("studies", ["study"], {"study": "s", "spec": "study: s", "views": ["text tokens"]})
     store.commit_cell(cell(), numbers())
     return store.path.parent
 

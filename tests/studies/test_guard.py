@@ -18,14 +18,14 @@ models:
   toy: {recipe: {architecture: gpt2, layers: 4, width: 16, heads: 2, train_on: texts, steps: 20, batch: 8}}
 corpora: {texts: {generate: grammar, texts: 200, words: [8, 30]}}
 metrics: [motion]
-views: [words]
+views: [text tokens]
 """
 PLAIN = """
 study: plain
 models: {m: {path: trusted}}
 corpora: {texts: {generate: grammar, texts: 40, words: [8, 30]}}
 metrics: [motion, anisotropy, spectrum, convergence, loss]
-views: [words]
+views: [text tokens]
 run: {precision: float32}
 """
 

@@ -40,14 +40,14 @@ def test_each_exercise_changes_one_line_and_all_questions_have_answers(tmp_path)
     store = Store(tmp_path / "results" / "results.duckdb")
     frames = {number: store.frame(question) for number, *_, question in EXERCISES}
     assert [len(frame) >= (2 if number == "3" else 5) for number, frame in frames.items()] == [True] * 5
-    assert {"words", "all"} <= set(frames["1"]["view"])
-    assert list(frames["3"]["view"]) == ["words", "no-sinks"] and (frames["3"]["verdict"] != "failed").all()
+    assert {"text tokens", "with special tokens"} <= set(frames["1"]["view"])
+    assert list(frames["3"]["view"]) == ["text tokens", "without sinks"] and (frames["3"]["verdict"] != "failed").all()
 
     largest, trained, mouse = (query_frame(tmp_path / "results" / "results.duckdb", sql) for sql in QUESTIONS)
     assert list(largest["model"]) == ["pocket-bert", "pocket-gpt2"] and (largest["low"] <= largest["share"]).all()
     assert list(trained["step"]) == [0, 2, 2]
     motion = store.frame(
         "SELECT model, layer FROM layers WHERE statistic = 'step_cosine' AND corpus = 'sentences' AND step = 2 "
-        "AND \"view\" = 'words' ORDER BY ALL"
+        "AND \"view\" = 'text tokens' ORDER BY ALL"
     )
     assert mouse[["model", "layer"]].equals(motion) and mouse["mouse"].between(-1, 1).all()

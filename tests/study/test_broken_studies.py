@@ -71,8 +71,14 @@ BROKEN: dict[tuple[str, str], list[tuple[str, ...]]] = {
         (" »n: gpt2", ": the indentation does not match"),
         ("»---\nstudy: t", ": a second document begins here; remove the line `---`"),
         ("»metrics: [anisotropy]", "metrics: need texts; add a corpus under `corpora`"),
-        ("views: [words, »sinks]", "views[1]: 'words', 'all' or 'no-sinks', got … did you mean 'no-sinks'?"),
-        ("views: [all, »all]", "views[1]: 'all' is listed twice; remove one"),
+        (
+            "views: [text tokens, »sinks]",
+            "views[1]: 'text tokens', 'with special tokens' or 'without sinks', got … did you mean 'without sinks'?",
+        ),
+        (
+            "views: [with special tokens, »with special tokens]",
+            "views[1]: 'with special tokens' is listed twice; remove one",
+        ),
     ],
     ("study: s\nmodels: {a: {hub: gpt2, %s}}\n", "models."): [
         ("»path: x", "a.path: 'hub' and 'path' cannot be combined; remove one of them"),

@@ -14,7 +14,7 @@ models: {bert: {path: x, scores: {sst2: 0.9}}, gpt2: gpt2}
 corpora: {wiki: {texts: [a]}, tweets: {texts: [b]}}
 metrics: [convergence, anisotropy]
 baselines: [random-init]
-views: [words, no-sinks]
+views: [text tokens, without sinks]
 claims:
 """
 STATISTICS = {"convergence": {"similarity": "layer", "rate": "model", "pairs": "pair"}}
@@ -33,7 +33,10 @@ BROKEN = {
         (f"metric: convergence.similarity, {ON_WIKI}", ".metric: at every layer; add `layer: NUMBER`"),
         (f"metric: convergence.similarity, {ON_WIKI}, layer: first", ".layer: or 'last', got text 'first'"),
         (f"metric: convergence.rate, {ON_WIKI}, layer: 1", ".layer: one number for the whole model; remove `layer`"),
-        (f"metric: convergence.rate, {ON_WIKI}, view: all", ".view: no view 'all'; views of this study: words, no"),
+        (
+            f"metric: convergence.rate, {ON_WIKI}, view: with special tokens",
+            ".view: no view 'with special tokens'; did you mean 'text tokens'?",
+        ),
         (f"metric: convergence.rate, {ON_WIKI}, step: 1, checkpoint: a", ".step: `checkpoint` and `step` cannot be"),
     ],
     (f"value: {RATE}%s", ""): [
@@ -45,7 +48,10 @@ BROKEN = {
         (f", above: 0, shape: {{{ANISOTROPY}, is: bell}}", "shape: 'value' and 'shape' cannot be combined; remove one"),
     ],
     ("%s", ""): [
-        ("value: {sql: SELECT 1}, above: 0, views: [words]", "views: cannot be combined with `sql` … remove `views`"),
+        (
+            "value: {sql: SELECT 1}, above: 0, views: [text tokens]",
+            "views: cannot be combined with `sql` … remove `views`",
+        ),
         ("paper: 3", ": missing key; add 'value', 'shape', 'differ', 'relation' or 'stays'"),
         ("relation: {x: count, y: count, over: types, is: positive}", "relation.y: `x` and `y` are both 'count'"),
         ("relation: {x: count, y: variance, over: types, is: none}", "relation.is: 'none' needs `at_least`; add"),
@@ -104,7 +110,8 @@ def test_every_kind_is_read_and_models_may_be_named_like_groups_of_models(load):
         f"""{HEAD.replace("gpt2: gpt2", "all: gpt2")}
   rate: {{says: "a  b", source: "L 2024, §6", value: {RATE}, paper: 0.08, within: 0.01}}
   sql: {{says: x, value: {{sql: "SELECT 1 AS value"}}, below: {RATE}}}
-  between: {{says: x, value: {RATE}, between: [-1, {RATE}], views: [no-sinks, words], baselines: [random-init]}}
+  between: {{says: x, value: {RATE}, between: [-1, {RATE}], views: [without sinks, text tokens],
+    baselines: [random-init]}}
   bell: {{says: x, shape: {{metric: anisotropy.mean_cosine, models: decoders, is: bell}}}}
   peak: {{says: x, shape: {{metric: anisotropy.mean_cosine, models: all, over: step, is: peak-at, at: 6, within: 5}}}}
   models: {{says: x, differ: {{metric: anisotropy.mean_cosine, a: decoders, b: [bert], is: above, layer: last}}}}

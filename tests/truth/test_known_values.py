@@ -25,7 +25,7 @@ def in_space(plane, seed=0):
 
 
 def numbers(states, metric, statistic, texts=OF):
-    found = reporter.measure(states, [metric], texts=texts, view="all").layer_metrics
+    found = reporter.measure(states, [metric], texts=texts, view="with special tokens").layer_metrics
     rows = found[found["statistic"] == statistic].sort_values("layer")
     return rows["value"].to_numpy(float)
 
@@ -56,7 +56,7 @@ def test_layers_that_turn_by_an_angle_have_that_influence_and_distance(degrees):
     # ShortGPT, equation 1: BI = 1 − E[cos(X_i, X_i+1)].
     assert numbers(states, "motion", "block_influence") == pytest.approx([1 - np.cos(theta)] * 3, abs=1e-6)
     # Gromov et al., equation 7: d(x_l, x_l+n) = arccos(cos)/π, of tokens and of last tokens.
-    found = reporter.measure(states, ["angular_distance"], texts=OF, view="all").layer_pairs
+    found = reporter.measure(states, ["angular_distance"], texts=OF, view="with special tokens").layer_pairs
     assert found["statistic"].value_counts().to_dict() == {"tokens": 6, "last_token": 6}
     for row in found.itertuples():
         whole = (row.layer_b - row.layer_a) * degrees % 360

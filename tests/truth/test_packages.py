@@ -104,7 +104,9 @@ def test_linearity_is_that_of_razzhigaev_et_al(microscope):
         layers.append(layers[-1] @ rng.standard_normal((16, 16)) / 4 + noise * np.tanh(rng.standard_normal((360, 16))))
     states = np.stack(layers).astype(np.float32)
     steps = list(pairwise(torch.from_numpy(layer).double() for layer in states))
-    found = reporter.measure(states, ["linearity"], texts=np.arange(360) // 30, view="all").layer_metrics
+    found = reporter.measure(
+        states, ["linearity"], texts=np.arange(360) // 30, view="with special tokens"
+    ).layer_metrics
     for name, added in (("linearity", 0), ("update_linearity", 1)):
         expected = [microscope.procrustes_similarity(a, b - added * a) for a, b in steps]
         values = found[found["statistic"] == name].sort_values("layer")["value"].to_numpy(float)

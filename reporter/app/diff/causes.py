@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.json_text import stored_json
+from reporter.core.places import TOKEN_SETS
 from reporter.study.problems import Location, show_location
 from reporter.study.yaml_reader import read_yaml
 
@@ -78,7 +79,9 @@ def _by_name(items: list[Any]) -> dict[str, Any] | None:
     names: dict[str, Any] = {}
     for item in items:
         name, options = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else (item, {})
-        if not isinstance(name, str) or name in names or " " in name:  # sentences are known by their position
+        if not isinstance(name, str) or name in names:
+            return None
+        if " " in name and name not in TOKEN_SETS:  # sentences are known by their position
             return None
         names[name] = options or {}
     return names

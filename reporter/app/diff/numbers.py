@@ -90,7 +90,7 @@ FROM (
 # symmetric intervals these are the half widths. Where both sides read the same texts and have their parts, the interval
 # of the difference on these texts counts (`paired_over_texts`), which is narrower.
 #
-# Views under which all numbers of a profile are the same on both sides are one: without sinks 'words' is 'no-sinks'.
+# Token sets with the same numbers of a profile on both sides count once: no sinks, and two sets are the same.
 _WHOSE = "metric, statistic, model, checkpoint, corpus"
 _PLACE = ("metric", "statistic", "model", "checkpoint", "corpus", "view", "site", "layer")
 _JUDGED = f"""

@@ -291,7 +291,7 @@ def _paired(sides: Sequence[DiffSide], database: str | None, present: Mapping[st
             )
         if "statistic" in present.get("probe_differences", ()):
             parts.append(
-                f"SELECT 'probes' AS metric, statistic, {both}, probe AS corpus, 'words' AS view, "
+                f"SELECT 'probes' AS metric, statistic, {both}, probe AS corpus, 'text tokens' AS view, "
                 f"if(layer = 0, 'embedding', 'block') AS site, layer, {ends.format(f'model {turned}')} "
                 f'FROM "{database}".probe_differences WHERE {which} AND last AND model IN ({models}) '
                 f"AND other IN ({models})"

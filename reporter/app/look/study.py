@@ -50,7 +50,7 @@ corpora:                          # every model is measured on every corpus
 {corpora}
 metrics:                          # or `all`; `reporter metrics` lists them
 {metrics}
-views: [words, no-sinks]          # all tokens of the texts, and without the few tokens with giant states
+views: [text tokens, without sinks]   # the texts, and the texts without the few tokens with giant states
 {analyses}"""
 _METRICS = {
     "anisotropy": "how much the states point the same way",

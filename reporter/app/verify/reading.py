@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.core.errors import ReporterError
+from reporter.core.places import TEXT_TOKENS, WITH_SPECIAL_TOKENS
 from reporter.texts.chat import on_day
 
 if TYPE_CHECKING:
@@ -87,9 +88,9 @@ class Kinds:
 
     def view(self, name: str) -> Mask:
         """Return which tokens a view holds, shape (tokens,)."""
-        if name == "all":
+        if name == WITH_SPECIAL_TOKENS:
             return np.ones(len(self.special), dtype=bool)
-        return ~self.special if name == "words" else ~self.special & ~self.sink & ~self.first
+        return ~self.special if name == TEXT_TOKENS else ~self.special & ~self.sink & ~self.first
 
 
 def never_a_word(tokenizer: Any) -> set[int]:

@@ -23,7 +23,7 @@ from reporter.app.verify.deviations import Deviation, Numbers, Stored, compare, 
 from reporter.app.verify.reading import CorpusReading, NoPath, Remeasured, Rule, tokenised
 from reporter.core.errors import ReporterError, UsageError
 from reporter.core.numbers import counted
-from reporter.core.places import POOLINGS
+from reporter.core.places import POOLINGS, TEXT_TOKENS, WITHOUT_SINKS
 from reporter.core.progress import Progress
 from reporter.judge.judging import registration_lines
 from reporter.metrics.analysis import default_pooling
@@ -251,7 +251,7 @@ class _Verifier:
         kept = {}
         for key, number in stored.items():
             statistic, view, *_ = key
-            of_sinks = name == "sinks" or statistic == "sink_share" or view == "no-sinks"
+            of_sinks = name == "sinks" or statistic == "sink_share" or view == WITHOUT_SINKS
             of_cuts = name == "sink_cuts" or statistic == "sink_sensitivity" or (name == "sinks" and statistic in _CUT)
             if not (of_cuts and moved > 0) and not (of_sinks and other_sinks):
                 kept[key] = number
@@ -402,5 +402,5 @@ class _Verifier:
                 self._compare("partners", stored, (), name, moved, "the halves of texts are not drawn again")
                 continue
             again = list(by_model.partners(model, item.pairs, poolings, int(facts["max_tokens"] or sys.maxsize)))
-            again += [number._replace(view="words") for number in again if number.view == f"raw, pooling {main}"]
+            again += [number._replace(view=TEXT_TOKENS) for number in again if number.view == f"raw, pooling {main}"]
             self._compare("partners", stored, again, name, moved)

@@ -15,6 +15,7 @@ from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError
 from reporter.core.imports import Registry
 from reporter.core.numbers import counted
+from reporter.core.places import WITHOUT_SINKS
 from reporter.geometry.intervals import quantile
 from reporter.judge.estimates import FEWEST_MODELS, ROUNDING, Array
 from reporter.judge.kinship import Kinship
@@ -343,7 +344,7 @@ def least_effect(statistic: Statistic | None, values: ArrayLike, stated: float |
 def first_token_differences(numbers: Numbers, models: Sequence[str], view: str) -> str:
     """Return what the models' texts begin with, if it differs and the token set counts it; else an empty text."""
     begins = numbers.first_tokens(models)
-    if view == "no-sinks" or len(set(begins.values())) < 2:
+    if view == WITHOUT_SINKS or len(set(begins.values())) < 2:
         return ""
     return ", ".join(f"{model} with {'a word' if token == 'word' else token}" for model, token in begins.items())
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from reporter.core.places import place, token_set
+from reporter.core.places import place
 from reporter.judge import claims
 from reporter.judge.contrasts import Group, difference, over_corpora, paired
 from reporter.judge.estimates import FEWEST_MODELS, Bounds, Estimates, clipped
@@ -171,8 +171,8 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
         notes.append(f"the interval for {', '.join(whom)} is over texts: {THESE_MODELS}")
     if not same and (begins := claims.first_token_differences(numbers, models, view)):
         notes.append(
-            f"warning: texts begin differently ({begins}), and {token_set(view)} include these first tokens; the token "
-            "set no-sinks leaves them out"
+            f"warning: texts begin differently ({begins}), and {view} include these first tokens; the token "
+            "set without sinks leaves them out"
         )
     notes += [] if same else _copies(numbers, [model for model, *_ in each_a], [model for model, *_ in each_b])
     detail: dict[str, Any] = {

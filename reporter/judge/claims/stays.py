@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from reporter.core.errors import UsageError, hint
+from reporter.core.places import TokenSet
 from reporter.judge.claims import claim_kind, layer_sql
 from reporter.judge.numbers import MetricRow, Missing, Numbers, at_layer, finite
 from reporter.judge.outcomes import Outcome, Range
@@ -19,7 +20,6 @@ from reporter.metrics.base import catalogue
 from reporter.store import Store
 from reporter.study import Study
 from reporter.study.claims import Claim, Refers, StatisticName
-from reporter.study.corpora import View
 from reporter.study.load import as_yaml
 from reporter.study.part import AsTuple, Name, Part
 from reporter.study.yaml_reader import read_yaml
@@ -37,7 +37,7 @@ class Stays(Part):
     corpus: Annotated[Name | None, Refers("corpus", needed=True)] = Field(
         None, description="The corpus. Optional if the study has only one."
     )
-    view: Annotated[View | None, Refers("view")] = Field(
+    view: Annotated[TokenSet | None, Refers("view")] = Field(
         None, description="Token set. Default: the token set of the claim."
     )
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from reporter.core.json_text import stored_json
 from reporter.core.numbers import short
-from reporter.core.places import capital, listed, token_set
+from reporter.core.places import capital, listed
 from reporter.judge.judging import NOT_REGISTERED, registration_lines
 from reporter.judge.numbers import Numbers, declared
 from reporter.judge.questions.alike import ALIKE
@@ -184,7 +184,7 @@ def _claims(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
         numeric("95 %", _ends),
     )
     says = BoxColumn("claim", lambda row: row["says"] if row["reading"] == 1 else "the same")
-    tokens = BoxColumn("tokens", lambda row: ", ".join(filter(None, (token_set(row["view"] or ""), row["baseline"]))))
+    tokens = BoxColumn("tokens", lambda row: ", ".join(filter(None, (row["view"], row["baseline"]))))
     verdict = f"{counts}, corrected for the number of claims."
     registered = {row["claim"]: row["registration"] or NOT_REGISTERED for row in rows if row["reading"] == 1}
     lines = registration_lines(registered) or [f"claims: {NOT_REGISTERED}"]

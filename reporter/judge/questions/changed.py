@@ -34,7 +34,7 @@ from reporter.metrics.base import Statistic
 from reporter.store.answers import INDISTINGUISHABLE, NEAR, SAME, SMALL, ChangeAnswer, ChangedNumber
 
 # Of several token sets the words are read.
-_WORDS = "QUALIFY dense_rank() OVER (PARTITION BY l.model, l.corpus ORDER BY (l.view = 'words') DESC, l.view) = 1"
+_WORDS = "QUALIFY dense_rank() OVER (PARTITION BY l.model, l.corpus ORDER BY (l.view = 'text tokens') DESC, l.view) = 1"
 _LAYERS = f"""
 SELECT l.model, l.checkpoint, l.corpus, l.view, l.site, l.layer, l.statistic, l.value, l.ci_low, l.ci_high, l.n, m.base
 FROM layer_metrics l JOIN models m USING (study, model, checkpoint)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.numbers import estimate, short
-from reporter.core.places import capital, in_backticks, listed, place, ranges, together
+from reporter.core.places import TEXT_TOKENS, capital, in_backticks, listed, place, ranges, together
 from reporter.core.table import ALL_GROUPS, VIEWS, Row
 from reporter.geometry.intervals import of_units
 from reporter.geometry.statistics import behind_best
@@ -57,7 +57,6 @@ LABEL_FREE: Mapping[str, tuple[End, str]] = {
 CLOSE = 0.03
 """Accuracies that lie no farther below the best are called close to it."""
 _SITES = "site IN ('embedding', 'block', 'final')"
-_OWN_VIEW = "words"
 
 _MODELS = """
 SELECT model, checkpoint, layers, last_hidden_state, norm_placement FROM models
@@ -71,14 +70,14 @@ WITH told AS (
     count(DISTINCT fold) AS folds
   FROM probe_texts WHERE study = $study GROUP BY ALL
 )
-SELECT model, checkpoint, 'probes' AS metric, 'linear' AS statistic, probe AS item, '{_OWN_VIEW}' AS view, site, layer,
-  pooling, NULL AS variant, main, accuracy AS value, ci_low, ci_high, chance, n, NULL AS same_token, units, told,
+SELECT model, checkpoint, 'probes' AS metric, 'linear' AS statistic, probe AS item, '{TEXT_TOKENS}' AS view, site,
+  layer, pooling, NULL AS variant, main, accuracy AS value, ci_low, ci_high, chance, n, NULL AS same_token, units, told,
   clusters, folds, labels, predicted, NULL AS halves
 FROM probe_poolings LEFT JOIN told USING (model, checkpoint, probe, pooling, site, layer)
 WHERE study = $study AND {_SITES}
-UNION ALL BY NAME SELECT model, checkpoint, 'partners' AS metric, statistic, partner_set AS item, '{_OWN_VIEW}' AS view,
-  site, layer, pooling, variant, main, value, ci_low, ci_high, chance, n, range(n) AS units, parts::DOUBLE[] AS told,
-  halves
+UNION ALL BY NAME SELECT model, checkpoint, 'partners' AS metric, statistic, partner_set AS item,
+  '{TEXT_TOKENS}' AS view, site, layer, pooling, variant, main, value, ci_low, ci_high, chance, n, range(n) AS units,
+  parts::DOUBLE[] AS told, halves
 FROM partner_numbers
 WHERE study = $study AND {_SITES} AND variant IN ('raw', 'centred') AND statistic IN ('spearman', 'recall')
 ORDER BY model, checkpoint, item, main DESC, pooling, variant DESC, layer, site

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.json_text import stored_json
-from reporter.core.places import capital, token_set
+from reporter.core.places import capital
 from reporter.geometry.statistics import Method, fisher_interval
 from reporter.judge.claims import at_equal_size, first_token_differences
 from reporter.judge.contrasts import Group, difference, over_corpora
@@ -208,7 +208,7 @@ def _roles_finding(
         test = f"each encoder differs from each decoder by more than {least:.2g}, by an interval over texts"
         if begins := first_token_differences(subjects.numbers, [m for side in sides for m in side], first.view):
             notes = [
-                f"texts begin differently ({begins}), and {token_set(first.view)} include these first tokens",
+                f"texts begin differently ({begins}), and {first.view} include these first tokens",
                 *notes,
             ]
     return _compared(

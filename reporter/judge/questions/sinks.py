@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from reporter.core.numbers import short
-from reporter.core.places import capital, in_backticks
+from reporter.core.places import TEXT_TOKENS, WITHOUT_SINKS, capital, in_backticks
 from reporter.core.table import Row
 from reporter.forward.token_categories import FACTOR
 from reporter.judge.estimates import Array, Estimates
-from reporter.judge.judging import NO_SINKS
 from reporter.judge.points import around, span
 from reporter.judge.profiles import Profile
 from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
@@ -33,7 +32,6 @@ WHERE study = $study AND m.baseline IS NULL AND m.is_last
 ORDER BY s.model, s.corpus, s.token_id, s.own, s.position_first
 """
 MOST_ROWS = 12
-WITH = "words"
 FEW = 0.05
 """Sinks elsewhere than at the first token are counted up to this share; with more the sentence leaves them out."""
 AT_LIMIT = 2 * FACTOR
@@ -99,8 +97,8 @@ def _box(rows: Sequence[Record]) -> Box:
     return Box(
         about=f"{first['model']} on {first['corpus']}",
         says=f"{name} is a sink in {first['texts']:,} of {first['measured']:,} texts: {blocks_of(first)}{on}, with a "
-        f"norm up to {short(first['norm_ratio'], 2)} times the median of its text{further}. The token set `no-sinks` "
-        "leaves them out.",
+        f"norm up to {short(first['norm_ratio'], 2)} times the median of its text{further}. The token set "
+        "`without sinks` leaves them out.",
         **table(rows[:MOST_ROWS], *_COLUMNS),
         notes=tuple(_notes(first, len(rows) - MOST_ROWS)),
     )
@@ -142,7 +140,7 @@ SINKS = Question("sinks", "Which tokens are sinks?", (SinkAnswer,), _sink_rows, 
 
 def ask_sinks(subjects: Subjects) -> Iterator[Test]:
     """Yield tests of whether each profile of a model that has sinks differs without them."""
-    if not {WITH, NO_SINKS} <= set(subjects.numbers.study.views):
+    if not {TEXT_TOKENS, WITHOUT_SINKS} <= set(subjects.numbers.study.views):
         return
     for subject in subjects.each("layer", "step"):
         counts = subjects.sinks.get((subject.model, subject.corpus))
@@ -152,8 +150,8 @@ def ask_sinks(subjects: Subjects) -> Iterator[Test]:
 
 
 def _both_views(subject: Subject, baseline: str = "") -> tuple[Profile, Profile] | None:
-    here = subject.tested(WITH, baseline)
-    without = here and subject.tested(NO_SINKS, baseline, here)
+    here = subject.tested(TEXT_TOKENS, baseline)
+    without = here and subject.tested(WITHOUT_SINKS, baseline, here)
     return None if here is None or without is None else (here, without)
 
 
@@ -197,7 +195,7 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
         _difference(subject, here, without, span(inside, size)[None]),
         (float(a.mean()), float(b.mean())),
         says=says,
-        view=WITH,
+        view=TEXT_TOKENS,
         p=float(p[inside].max()),
         what=f"{title}, {subject.places(layers, whole=False)}: with sinks minus without",
         test=f"each of these {subject.averaged} differs with and without sinks by more than {least:.2g} ({size} "
@@ -212,7 +210,7 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
             f"{counts['sinks']:,} of {counts['tokens']:,} tokens are sinks at some layer{subject.on}",
             "without sinks, each text's first token is left out as well",
         ),
-        read=((subject.model,), (WITH, NO_SINKS), (subject.statistic.name,)),
+        read=((subject.model,), (TEXT_TOKENS, WITHOUT_SINKS), (subject.statistic.name,)),
         fact=f"sinks of {subject.model}",
     )
 

@@ -22,12 +22,11 @@ import numpy as np
 
 from reporter.core.confined import quoted
 from reporter.core.numbers import short
-from reporter.core.places import end, places
+from reporter.core.places import WITHOUT_SINKS, end, places
 from reporter.core.table import LAST_CHECKPOINT
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.claims import among, least_effect
 from reporter.judge.estimates import Array, Estimates
-from reporter.judge.judging import NO_SINKS
 from reporter.judge.numbers import PATH, Missing, Numbers
 from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles, together
@@ -352,7 +351,7 @@ class Subjects:
     def view(self, full_name: str) -> str:
         """Return the token set of a statistic that is read on one only."""
         views = self.numbers.study.views
-        return NO_SINKS if NO_SINKS in views and self.numbers.rows(full_name, NO_SINKS) else views[0]
+        return WITHOUT_SINKS if WITHOUT_SINKS in views and self.numbers.rows(full_name, WITHOUT_SINKS) else views[0]
 
     @cached_property
     def blocks(self) -> dict[str, int]:

@@ -14,7 +14,7 @@ SPEC = "study: s\nmodels: {bert: some/bert}\nmetrics: [motion, anisotropy]\n"
 
 def number(statistic, layer, value, low=None, high=None, **more):
     """A row of layer_metrics, of the model that :func:`fill` writes unless another is named."""
-    place = {"model": "bert", "checkpoint": "final", "corpus": "wiki", "metric": "motion", "view": "words"}
+    place = {"model": "bert", "checkpoint": "final", "corpus": "wiki", "metric": "motion", "view": "text tokens"}
     place |= {"site": "block", "layer": layer, "statistic": statistic}
     return ("layer_metrics", place | {"value": value, "ci_low": low, "ci_high": high} | more)
 

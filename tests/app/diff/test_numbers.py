@@ -11,7 +11,7 @@ from reporter.app.diff.show import show
 from reporter.store.schema import tables
 
 BERT = {"model": "bert", "checkpoint": "final", "corpus": "c"}
-PLACE = {"view": "words", "site": "block", "layer": 1}
+PLACE = {"view": "text tokens", "site": "block", "layer": 1}
 CHANGES = (
     ((1.0, 0.9, 1.1), (1.000009, 0.9, 1.1), "same"),
     ((1.0, 0.9, 1.1), (1.14, 1.04, 1.24), "within"),  # intervals that overlap, and sqrt(2)/10 > 0.14
@@ -44,7 +44,7 @@ def rows_of(side):
     yield number("plain", 1, 1.0 + side, metric="size")
     yield number("plain", 2, 5.0 + side, metric="size")
     # other tables with intervals
-    ends, more = {"model_a": "a", "checkpoint_a": "x", "model_b": "b", "checkpoint_b": "x"}, {"view": "words"}
+    ends, more = {"model_a": "a", "checkpoint_a": "x", "model_b": "b", "checkpoint_b": "x"}, {"view": "text tokens"}
     more |= {"metric": "m", "value": side}
     yield "layer_pairs", ends | more | {"corpus": "c", "statistic": "cka", "layer_a": 2, "layer_b": 3}
     yield "differences", ends | more | {"statistic": "norm", "corpus_a": "c", "corpus_b": "d"}
@@ -57,7 +57,7 @@ def rows_of(side):
     text = {"text": 7, "site": "block", "layer": 1, "linear": bool(side), "hidden": None}
     yield "probe_texts", {"model": "bert", "checkpoint": "final", "probe": "c", **text}
     # a finding and a sink token that have another rank in B, and one of each side alone
-    about = {"kind": "extremes", "metric": "m", "model": "bert", "corpus": "c", "view": "words"}
+    about = {"kind": "extremes", "metric": "m", "model": "bert", "corpus": "c", "view": "text tokens"}
     about |= {"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}
     for name, rank in ({"x": 1, "y": 2}, {"y": 1, "z": 2})[side].items():
         yield "findings", about | {"rank": rank, "statistic": name}
@@ -65,7 +65,7 @@ def rows_of(side):
         yield "sink_answers", BERT | sink | {"number": rank}
     # two views with equal numbers and one with others
     for layer in (1, 2):
-        for view, value in (("words", side), ("no-sinks", side), ("all", side + 0.5)):
+        for view, value in (("text tokens", side), ("without sinks", side), ("with special tokens", side + 0.5)):
             yield number("norm", layer, value, value - 0.1, value + 0.1, view=view, metric="views")
     for corpus, words in SIZES.items():
         yield "corpora", {"corpus": corpus, "words": words[side]}
@@ -105,7 +105,12 @@ def test_the_largest_change_comes_first_and_says_how_large(found):
     assert [(row["statistic"], row["layer"]) for row in rows] == [("norm", 1), ("norm", 2), ("plain", 1), ("plain", 2)]
     assert [row["interval"] for row in rows[:2]] == pytest.approx([hypot(0.1, 0.2), hypot(0.2, 1.5)])
     assert rows[0]["intervals"] == pytest.approx(2 / hypot(0.1, 0.2))
-    assert (rows[0]["model"], rows[0]["corpus"], rows[0]["view"], rows[0]["site"]) == ("bert", "wiki", "words", "block")
+    assert (rows[0]["model"], rows[0]["corpus"], rows[0]["view"], rows[0]["site"]) == (
+        "bert",
+        "wiki",
+        "text tokens",
+        "block",
+    )
     assert (rows[2]["interval"], rows[2]["relative"]) == (None, 0.5)
 
 
@@ -137,7 +142,10 @@ def test_what_has_a_rank_is_compared_by_what_it_is(found):
 
 
 def test_views_that_are_alike_count_once(found):
-    assert sorted(row["view"] for row in changed(found, "views")) == ["all"] * 2 + ["no-sinks, words"] * 2
+    assert (
+        sorted(row["view"] for row in changed(found, "views"))
+        == ["text tokens, without sinks"] * 2 + ["with special tokens"] * 2
+    )
     assert [row["compared"] for row in records(found.summary) if row["metric"] == "views"] == [4]
 
 

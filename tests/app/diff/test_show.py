@@ -1,6 +1,7 @@
 """What `reporter diff` finds besides numbers, by its meaning and told once; and what it prints of all."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,14 +25,14 @@ corpora:
   few: {texts: ["One text.", "A second one.", "A third one."]}
   wiki: {file: wiki.txt, limit: 2000}
 metrics: [all, {intrinsic_dimension: {sample: 4096}}, lens]
-views: [words, all]
+views: [text tokens, with special tokens]
 run: {seed: 0}
 """
 SAME = """
 # another comment
 run:
   seed: 0x0
-views: ["words", all]
+views: ["text tokens", with special tokens]
 metrics: [all, intrinsic_dimension: {sample: 4096.0}, lens: {}]
 corpora:
   wiki: {limit: 2000, file: 'wiki.txt'}
@@ -50,7 +51,11 @@ def test_each_change_of_a_study_file_is_one_line_with_its_path_and_layout_says_n
         ("limit: 2000", "limit: 500", ("corpora.wiki.limit", 2000, 500)),
         ("sample: 4096", "sample: 64", ("metrics.intrinsic_dimension.sample", 4096, 64)),
         (", lens", "", ("metrics.lens", "listed", None)),
-        ("[words, all]", "[all, words]", ("views (order)", ["words", "all"], ["all", "words"])),
+        (
+            "[text tokens, with special tokens]",
+            "[with special tokens, text tokens]",
+            ("views (order)", ["text tokens", "with special tokens"], ["with special tokens", "text tokens"]),
+        ),
         ("some/gpt2", "{hub: some/gpt3}", ("models.gpt2.hub", "some/gpt2", "some/gpt3")),
         ("step512", "step64", (f"{step}512", "listed", None), (f"{step}64", None, "listed")),
         ('"A second one."', '"Another one."', ("corpora.few.texts[1]", "A second one.", "Another one.")),
@@ -107,13 +112,13 @@ def test_what_differs_is_told_once_but_neither_measurements_nor_a_metric_that_co
 
 
 CLAIMS = (  # claim, reading, view, baseline, verdict there, verdict here
-    ("same", 1, "words", None, "supported", "supported"),
-    ("turned", 1, "words", None, "supported", "refuted"),
-    ("turned", 2, "no-sinks", None, "refuted", "refuted"),
-    ("turned", 3, "words", "random-init", "refuted", "inconclusive"),
+    ("same", 1, "text tokens", None, "supported", "supported"),
+    ("turned", 1, "text tokens", None, "supported", "refuted"),
+    ("turned", 2, "without sinks", None, "refuted", "refuted"),
+    ("turned", 3, "text tokens", "random-init", "refuted", "inconclusive"),
     ("by-sql", 1, None, None, "failed", "supported"),
-    ("gone", 1, "words", None, "supported", None),
-    ("new", 1, "words", None, None, "supported"),
+    ("gone", 1, "text tokens", None, "supported", None),
+    ("new", 1, "text tokens", None, None, "supported"),
 )
 
 
@@ -127,8 +132,8 @@ def test_verdicts_are_matched_by_claim_view_and_baseline(sides):
     assert found.has_consequences
     shown = show(found)
     assert "Verdicts: 5\n" in shown
-    turned = ["turned", "words", "random-init", "refuted", "inconclusive"]
-    assert turned in [line.split()[:5] for line in shown.splitlines()]
+    turned = ["turned", "text tokens", "random-init", "refuted", "inconclusive"]
+    assert turned in [re.split(r"  +", line.strip())[:5] for line in shown.splitlines()]
     assert len(json.loads(show(found, "json"))["verdicts"]) == 5
 
 
@@ -157,9 +162,9 @@ def test_a_summary_then_the_largest_moves_in_every_form_and_an_exit_code(folder,
         "model bert revision aa bb",
         "metric motion (bert, wiki) option sample – 5",
         "Numbers: 4 compared, 2 with interval, 1 within interval, 2 changed, 1 NULL in A, 1 only in B",
-        "norm motion.norm bert wiki words at 1 of 2 layers +2 (layer 1: 1 → 3)",
+        "norm motion.norm bert wiki text tokens at 1 of 2 layers +2 (layer 1: 1 → 3)",
         "Changed, without an interval: 1 statistic",
-        "plain motion bert wiki words at layer 1 +0.5 (1 → 1.5)",
+        "plain motion bert wiki text tokens at layer 1 +0.5 (1 → 1.5)",
         "NULL on one side: 1",
         "NULL in A motion gap bert wiki 1",
         "Only on one side: 1",

@@ -89,7 +89,7 @@ def test_two_models_of_a_study_stand_side_by_side(folder):
     assert row["change"] == "changed" and row["interval"] == pytest.approx(0.02**0.5)
     both = {"kind": "base", "model_a": "tuned", "checkpoint_a": "step-10", "corpus_a": "wiki", "value": 2.0}
     both |= {"model_b": "bert", "checkpoint_b": "final", "corpus_b": "wiki", "ci_low": 1.95, "ci_high": 2.04}
-    both |= {"metric": "motion", "view": "words", "statistic": "norm", "site": "block", "layer": 1}
+    both |= {"metric": "motion", "view": "text tokens", "statistic": "norm", "site": "block", "layer": 1}
     insert(place, ("differences", both))
     assert row["texts"] == "not paired"
     for a, b in (("s:bert", "s:tuned"), ("s:tuned", "s:bert")):  # of the same texts: as far as it reaches towards 0
@@ -115,7 +115,7 @@ def test_models_of_different_depth_are_compared_at_equal_depth(folder):
         rows.append(number("line", layer, layer / 6, site=site, **deep))
         rows.append(number("square", layer, layer**2, 0, layer, site=site, **deep))
     rows += [number("line", 6, 5.0, site="final", **deep), number("mean", None, 2.0, site=None, **deep)]
-    of_one_layer = {"corpus": "wiki", "checkpoint": "final", "view": "words", "site": "block", "layer": 4}
+    of_one_layer = {"corpus": "wiki", "checkpoint": "final", "view": "text tokens", "site": "block", "layer": 4}
     rows.append(("spectra", of_one_layer | {"model": "deep", "metric": "spectrum", "rank": 1, "value": 2.0}))
     insert(place, *rows)
     for a, b, only, squares in (

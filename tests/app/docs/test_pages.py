@@ -26,7 +26,7 @@ study: small
 models: {small: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: c, steps: 0}}}
 corpora: {c: {generate: grammar, texts: 40, words: [5, 12]}}
 metrics: [anisotropy, intrinsic_dimension]
-views: [words, no-sinks]
+views: [text tokens, without sinks]
 claims:
   a: {says: It has one., value: {metric: intrinsic_dimension.twonn, model: small, layer: last}, above: 1}
 """

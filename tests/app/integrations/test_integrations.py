@@ -21,8 +21,8 @@ from reporter.runs.studies import forget_plugins
 from reporter.store import Store
 
 TRAINED = {"models": {"small": {"recipe": MODEL["recipe"] | {"steps": 2, "checkpoints": [0, 2]}}}}
-TRAINED = STUDY | TRAINED | {"study": "trained", "views": ["words", "no-sinks"]}
-TAG = "c/words/anisotropy.top_variance_share/layer 01"
+TRAINED = STUDY | TRAINED | {"study": "trained", "views": ["text tokens", "without sinks"]}
+TAG = "c/text tokens/anisotropy.top_variance_share/layer 01"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def results(tmp_path_factory, bare_runs):
 @pytest.fixture(scope="module")
 def wanted(results):
     """The numbers of one tag by step, as the database has them."""
-    rows = results.layer_metrics.query("statistic == 'top_variance_share' and layer == 1 and view == 'words'")
+    rows = results.layer_metrics.query("statistic == 'top_variance_share' and layer == 1 and view == 'text tokens'")
     return rows.set_index("step")["value"].to_dict()
 
 
@@ -83,7 +83,9 @@ def test_the_hub_understands_cards(results):
     assert "of it. **supported**" in card.text
     index = hub.ModelCard(f"---\n{(folder / 'model-index-small.yml').read_text('utf-8')}---\n").data
     number = next(one for one in index.eval_results if one.metric_type == "anisotropy.top_variance_share")
-    where = "statistic == 'top_variance_share' and layer == 2 and view == 'words' and step == 2 and site == 'block'"
+    where = (
+        "statistic == 'top_variance_share' and layer == 2 and view == 'text tokens' and step == 2 and site == 'block'"
+    )
     assert number.metric_value == results.layer_metrics.query(where)["value"].item() and number.dataset_name == "c"
     assert set(model_indices("trained", Store(results.folder / "results.duckdb"))) == {"small"}
 
@@ -119,7 +121,7 @@ def test_tables_of_other_libraries_have_the_same_numbers(results):
 
 
 def test_a_figure_is_an_altair_chart_with_its_rows(results):
-    chart = results.chart("anisotropy.top_variance_share", view="no-sinks")
+    chart = results.chart("anisotropy.top_variance_share", view="without sinks")
     said = chart.to_dict()
     with altair.renderers.enable("svg"):  # as a notebook shows it
         assert "relative depth" in chart._repr_mimebundle_()["image/svg+xml"]
@@ -128,7 +130,7 @@ def test_a_figure_is_an_altair_chart_with_its_rows(results):
     assert drawn and all(one["color"]["legend"] is not None for one in drawn)
     assert all("variance explained" in " ".join(one["y"]["title"]).lower() for one in drawn)  # in two lines
     rows = said["datasets"]["rows"]
-    assert {row["view"] for row in rows} == {"no-sinks"} and {0, 1, 2} <= {row["layer"] for row in rows}
+    assert {row["view"] for row in rows} == {"without sinks"} and {0, 1, 2} <= {row["layer"] for row in rows}
     for wrong, match in (("variance", "no figure"), ("anisotropy.top_variance_share", "no panel 'd'")):
         with pytest.raises(reporter.UsageError, match=match):
             results.chart(wrong, "d")

@@ -15,7 +15,7 @@ import reporter
 from reporter.app.callback import MeasureCheckpoints, scalars
 
 TEXTS = [f"the cat {word} on the mat" for word in ("sat", "lay", "ran", "was", "is", "saw")]
-STUDY = {"study": "watched", "corpora": {"few": {"texts": TEXTS}}, "metrics": ["motion"], "views": ["words"]}
+STUDY = {"study": "watched", "corpora": {"few": {"texts": TEXTS}}, "metrics": ["motion"], "views": ["text tokens"]}
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ def mine(seen, options):
 """
 LONG = {"says": "It is long.", "value": {"metric": "mine.norm", "model": "small", "layer": "last"}, "above": 0.0}
 STUDY = {"study": "plugged", "plugins": ["mine.py"], "models": {"small": MODEL}, "metrics": ["mine"]}
-STUDY |= {"views": ["words"], "claims": {"long": LONG}, "corpora": {"c": {"generate": "grammar", "texts": 40}}}
+STUDY |= {"views": ["text tokens"], "claims": {"long": LONG}, "corpora": {"c": {"generate": "grammar", "texts": 40}}}
 
 
 def first_cell(study, plugin=None):

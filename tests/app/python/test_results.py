@@ -110,7 +110,7 @@ def test_mistakes_in_a_mapping_have_a_place_and_no_line():
     with pytest.raises(reporter.SpecError, match=r"^study: models\.small\.hubb: unknown key; did you mean 'hub'\?"):
         reporter.run(STUDY | {"models": {"small": {"hubb": "gpt2"}}})
     with pytest.raises(reporter.UsageError, match="text, numbers, lists and mappings: not set"):
-        reporter.run(STUDY | {"views": {"words"}})
+        reporter.run(STUDY | {"views": {"text tokens"}})
 
 
 def test_odd_arguments_are_refused_in_one_sentence(here):

@@ -16,7 +16,7 @@ KEY, NUMBERS = ["metric", "statistic", "view", "site", "layer"], ("value", "ci_l
 OWN = {"models": {"decoder": MODEL, "encoder": {"recipe": MODEL["recipe"] | {"architecture": "bert"}}}}
 OWN |= {"metrics": ["convergence", "contextuality", "intrinsic_dimension", "outliers", "variance", "layer_pairs"]}
 OWN |= {"study": "own", "corpora": {"c": {"generate": "grammar", "texts": 40, "words": [5, 12]}}}
-OWN |= {"views": ["no-sinks"], "run": {"precision": "float32"}}
+OWN |= {"views": ["without sinks"], "run": {"precision": "float32"}}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def measured(tmp_path_factory, bare_runs):
 @pytest.mark.parametrize("name", ["encoder", "decoder"])
 def test_it_measures_what_a_run_measures(measured, name):
     results, states = measured
-    found = reporter.measure(**states[name], metrics=OWN["metrics"], view="no-sinks")
+    found = reporter.measure(**states[name], metrics=OWN["metrics"], view="without sinks")
     run = results.layer_metrics.query("model == @name")
     both = run.merge(
         found.layer_metrics,
@@ -112,7 +112,7 @@ def test_a_mistake_is_said():
         ({"metrics": [{1: None}]}, "unknown metric '1'"),
         ({"metrics": (name for name in ["anisotropy"])}, "not generator"),
         ({"metrics": "none"}, "measures nothing"),
-        ({"view": "all words"}, "view: expected"),
+        ({"view": "with special tokens words"}, "view: expected"),
         ({"seed": 2**32}, "less than 4294967296"),
     ):
         with pytest.raises(reporter.ReporterError, match=said):

@@ -50,7 +50,7 @@ metrics: [motion, {change: {sample: 400}}, divergence]
 partners:
   found: {file: pairs.tsv, column: text, partner: partner}
   graded: {file: pairs.tsv, column: text, partner: partner, score: score}
-views: [words, no-sinks]
+views: [text tokens, without sinks]
 run: {precision: float32}
 """
 TEXTS = ("The cat runs in town", "birds sing")
@@ -95,7 +95,9 @@ def finished(made):
 @pytest.fixture(scope="module")
 def small(made):
     """The same of few texts and one metric."""
-    return made(f"{STUDY.partition('metrics:')[0]}metrics: [motion]\nviews: [words]\nrun: {{precision: float32}}\n", 4)
+    return made(
+        f"{STUDY.partition('metrics:')[0]}metrics: [motion]\nviews: [text tokens]\nrun: {{precision: float32}}\n", 4
+    )
 
 
 def again(folder, **asked):
@@ -171,7 +173,9 @@ def test_what_changed_against_a_base_is_measured_again(tmp_path, made):
     based = made(BASED, 30)
     copy = shutil.copytree(based, tmp_path / "copy")
     with duckdb.connect(copy / "results" / "results.duckdb") as database:
-        where = "metric = 'change' AND statistic = 'distance' AND view = 'words' AND layer = 1 AND corpus = 'nested'"
+        where = (
+            "metric = 'change' AND statistic = 'distance' AND view = 'text tokens' AND layer = 1 AND corpus = 'nested'"
+        )
         # Two models have tokens of the same tokenizer in common with their base, one has texts.
         assert database.execute(f"SELECT n FROM layer_metrics WHERE model = 'other' AND {where}").fetchone() == (30,)
         for rows in (f"model IN ('tuned', 'other') AND {where}", "model = 'tuned' AND statistic = 'kl_90'"):
@@ -196,9 +200,9 @@ def test_wrong_numbers_are_named(tmp_path, finished):
     """One number each of five statistics, seen through the verb, which reads nothing that a pass left."""
     folder = shutil.copytree(finished, tmp_path / "copy", ignore=shutil.ignore_patterns("observables", "tokens"))
     changed = {
-        "convergence.similarity": "view = 'no-sinks' AND site = 'block' AND layer = 1 AND model = 'dec'",
-        "spectrum.effective_rank": "view = 'words' AND site = 'final' AND model = 'dec'",
-        "loss.lm": "view = 'all' AND model = 'dec'",
+        "convergence.similarity": "view = 'without sinks' AND site = 'block' AND layer = 1 AND model = 'dec'",
+        "spectrum.effective_rank": "view = 'text tokens' AND site = 'final' AND model = 'dec'",
+        "loss.lm": "view = 'with special tokens' AND model = 'dec'",
     }
     with duckdb.connect(folder / "results" / "results.duckdb") as database:
         for name, where in changed.items():
@@ -212,7 +216,12 @@ def test_wrong_numbers_are_named(tmp_path, finished):
     assert set(said) == {*changed, "cells.sinks", "sinks.texts"}
     for name in changed:
         assert said[name]["stored"] == pytest.approx(1.001 * said[name]["again"], rel=1e-5)
-    where = ["dec × nested, no-sinks, block 1", "dec × nested, words, final 2", "dec × nested, all", "dec × nested"]
+    where = [
+        "dec × nested, without sinks, block 1",
+        "dec × nested, text tokens, final 2",
+        "dec × nested, with special tokens",
+        "dec × nested",
+    ]
     assert [said[name]["where"] for name in (*changed, "cells.sinks")] == where
 
 
@@ -229,7 +238,7 @@ def test_a_wrong_convention_is_named(tmp_path, small, run, monkeypatch):
     found = again(run(tmp_path))
     steps = ("step_length", "step_cosine", "block_influence", "update_ratio", "curvature")
     assert wrong(found) == {f"motion.{name}" for name in ("norm", "growth", *steps, "line_shape", "straightness")}
-    assert found.deviations["motion.norm"].where == "dec × nested, words, block 2"
+    assert found.deviations["motion.norm"].where == "dec × nested, text tokens, block 2"
 
 
 def test_the_verb_exits_with_zero_where_all_agrees_and_what_is_left_out_says_why(small, tmp_path):
@@ -260,7 +269,7 @@ def of_family(tmp_path, run):
     def verified(family, *texts, **keys):
         build_family(family, tmp_path / family)
         study = {"study": "tiny", "models": {family: {"path": family}}, "corpora": {"few": {"texts": texts}}, **keys}
-        study |= {"views": ["words"], "run": {"precision": "float32"}}
+        study |= {"views": ["text tokens"], "run": {"precision": "float32"}}
         (tmp_path / "tiny.yaml").write_text(json.dumps(study))
         found = again(run(tmp_path))
         assert found.passed
@@ -307,14 +316,15 @@ def test_near_zero_what_float32_leaves_uncertain_is_no_deviation():
         ("divergence", 3e-7, 1e-7, True),
         ("spectrum", 8.2e-8, 7.8e-9, False),
     ):
-        numbers = {("kl", "words", None, None): Stored(stored, None)}
+        numbers = {("kl", "text tokens", None, None): Stored(stored, None)}
         assert (
-            compare(metric, numbers, [Remeasured("kl", "words", None, again)], "m", 0)[f"{metric}.kl"].passed == agrees
+            compare(metric, numbers, [Remeasured("kl", "text tokens", None, again)], "m", 0)[f"{metric}.kl"].passed
+            == agrees
         )
 
 
 def test_what_bf16_products_move_a_state_by_is_no_deviation_of_a_small_distance():
-    stored = {("distance", "words", None, None): Stored(0.0097, None)}
+    stored = {("distance", "text tokens", None, None): Stored(0.0097, None)}
     for value, moved, agrees in ((0.0071, 0.02, True), (0.0397, 0.02, False), (0.0071, 0, False), (0.0097, 0, True)):
-        again = [Remeasured("distance", "words", None, value)]
+        again = [Remeasured("distance", "text tokens", None, value)]
         assert compare("change", stored, again, "m", moved)["change.distance"].passed == agrees

@@ -49,8 +49,8 @@ class World:
         return self._store
 
     def put(
-        self, model, measure, values, error=0.01, *, corpus="wiki", view="words", role="encoder", step=None, study="s",
-        options=None, reasons=None, n=100,
+        self, model, measure, values, error=0.01, *, corpus="wiki", view="text tokens", role="encoder", step=None,
+        study="s", options=None, reasons=None, n=100,
     ):  # fmt: skip
         """Store a profile (a list; None is NULL), or one number of the whole model (a float)."""
         metric, _, statistic = measure.partition(".")
@@ -86,7 +86,7 @@ class World:
     def put_types(self, model, layer, numbers, corpus="wiki"):
         """Store numbers of token types at a layer, and beside them a statistic of their table."""
         key = {"study": "s", "model": model, "checkpoint": "final", "corpus": corpus, "metric": "variance"}
-        place = {"view": "words", "role": "encoder", "site": "block", "layer": layer, "depth": layer / 2}
+        place = {"view": "text tokens", "role": "encoder", "site": "block", "layer": layer, "depth": layer / 2}
         self._types += [
             {**place, "token_id": i, "token": str(i), **{name: float(column[i]) for name, column in numbers.items()}}
             for i in range(len(next(iter(numbers.values()))))

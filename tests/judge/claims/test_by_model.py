@@ -44,10 +44,12 @@ def test_each_model_has_a_verdict_that_is_corrected_for_all_models_of_all_claims
 
 def test_other_readings_have_verdicts_by_model_without_a_correction(three):
     for model in ("base", "tuned", "again"):
-        three.put(model, "anisotropy.mean_cosine", RISES, 0.01, view="all")
-    found = three.judge(f"c: {SHAPE}}}, views: [words, all]", **MODELS)
+        three.put(model, "anisotropy.mean_cosine", RISES, 0.01, view="with special tokens")
+    found = three.judge(f"c: {SHAPE}}}, views: [text tokens, with special tokens]", **MODELS)
     assert [row.p_adjusted is None for row in found["c/2"].by_model] == [True] * 3
-    assert {row.verdict for row in found["c/2"].by_model} == {"supported"} and found["c/2"].by_model[0].view == "all"
+    assert {row.verdict for row in found["c/2"].by_model} == {"supported"} and found["c/2"].by_model[
+        0
+    ].view == "with special tokens"
 
 
 def test_a_bound_with_the_same_word_is_the_same_models(three):
@@ -62,7 +64,7 @@ def test_a_bound_with_the_same_word_is_the_same_models(three):
 def differences(world, statistic, values):
     """Store what models have more than their base."""
     rows = [
-        {"kind": "base", "view": "words", "metric": statistic.split(".")[0], "statistic": statistic.split(".")[1],
+        {"kind": "base", "view": "text tokens", "metric": statistic.split(".")[0], "statistic": statistic.split(".")[1],
          "model_a": model, "checkpoint_a": "final", "corpus_a": "wiki", "model_b": "base", "checkpoint_b": "final",
          "corpus_b": "wiki", "site": None, "layer": None, "depth": None, "value": value, "n": 100,
          "ci_low": value - reach, "ci_high": value + reach}

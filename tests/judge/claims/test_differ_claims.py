@@ -121,7 +121,8 @@ def test_what_analyses_look_at_stands_in_the_place_of_a_corpus(world):
         groups, supported: value: {metric: groups.silhouette, model: bert, layer: 1}, above: 0.3
         items, supported: differ: {metric: pairs.consistency, a: gender, b: tense, is: above, models: bert}
         shape, supported: shape: {metric: pairs.consistency, models: bert, is: increasing}""",
-        more=f"pairs: {{gender: {pairs}, tense: {pairs}}}\ngroups: {{hello: [x, y], bye: [z, w]}}\nviews: [all]",
+        more=f"pairs: {{gender: {pairs}, tense: {pairs}}}\ngroups: {{hello: [x, y], bye: [z, w]}}\n"
+        "views: [with special tokens]",
     )
     assert len(world.store.frame(found["shape"].detail["sql"])) == 4
 

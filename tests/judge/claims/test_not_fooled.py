@@ -109,28 +109,28 @@ def test_two_models_are_judged_by_their_texts_and_no_interval_leaves_the_range(w
 
 def test_another_view_that_turns_the_profile_over_is_told_where_no_verdict_changes(world):
     world.put("bert", "anisotropy.mean_cosine", BELL, 2.0)
-    world.put("bert", "anisotropy.mean_cosine", 1 - BELL, 2.0, view="no-sinks")
-    claim = "shape: {metric: anisotropy.mean_cosine, models: bert, is: bell}, views: [words, no-sinks]"
-    found = world.judge(f"c: {claim}", more="views: [words, no-sinks]")
+    world.put("bert", "anisotropy.mean_cosine", 1 - BELL, 2.0, view="without sinks")
+    claim = "shape: {metric: anisotropy.mean_cosine, models: bert, is: bell}, views: [text tokens, without sinks]"
+    found = world.judge(f"c: {claim}", more="views: [text tokens, without sinks]")
     assert {v.verdict for v in found.values()} == {"inconclusive"}
     (change,) = found["c"].detail["views"]
-    assert change["turned"] and change["view"] == "no-sinks"
+    assert change["turned"] and change["view"] == "without sinks"
     for told in ("changes most at layer 6, by -1", "peak moves from layer 6 (1)", "verdict stays inconclusive"):
         assert told in change["says"]
 
 
 def test_roles_are_compared_without_sinks_unless_the_claim_says_otherwise(world):
     for i in range(3):
-        for view in ("words", "no-sinks"):
+        for view in ("text tokens", "without sinks"):
             world.put(f"d{i}", "anisotropy.mean_cosine", [0.5 + 0.01 * i] * 3, 0.01, role="decoder", view=view)
             world.put(f"e{i}", "anisotropy.mean_cosine", [0.1 + 0.01 * i] * 3, 0.01, view=view)
     claim = "differ: {metric: anisotropy.mean_cosine, a: decoders, b: encoders, is: above}"
-    claims = f"own: {claim}\nsaid: {claim}, views: [words]"
+    claims = f"own: {claim}\nsaid: {claim}, views: [text tokens]"
     models = "d0, d1, d2, e0, e1, e2"
-    found = world.judge(claims, models=models, more="views: [words, no-sinks]")
-    assert (found["own"].view, found["said"].view) == ("no-sinks", "words")
-    (found, _) = world.judge(claims, models=models, more="views: [words]").values()
-    assert found.view == "words" and any("depends on the token at position 0" in n for n in found.detail["notes"])
+    found = world.judge(claims, models=models, more="views: [text tokens, without sinks]")
+    assert (found["own"].view, found["said"].view) == ("without sinks", "text tokens")
+    (found, _) = world.judge(claims, models=models, more="views: [text tokens]").values()
+    assert found.view == "text tokens" and any("depends on the token at position 0" in n for n in found.detail["notes"])
 
 
 def test_the_number_shown_is_the_one_that_decided(world):
@@ -185,10 +185,10 @@ def test_models_that_begin_their_texts_differently_are_compared_with_a_warning(w
     claim = "differ: {metric: anisotropy.mean_cosine, a: gpt2, b: bert, is: above}"
     for token, warned in (("word", True), ("[CLS]", False), (None, False)):
         for name, role, first in (("bert", "encoder", "[CLS]"), ("gpt2", "decoder", token)):
-            for view in ("words", "no-sinks"):
+            for view in ("text tokens", "without sinks"):
                 world.put(name, "anisotropy.mean_cosine", [0.2, 0.3, 0.4], 0.01, view=view, role=role)
             world.put_model(name, role=role, first_token=first, fingerprint=name)
-        found = world.judge(f"a: {claim}, views: [words]\nb: {claim}", more="views: [words, no-sinks]")
+        found = world.judge(f"a: {claim}, views: [text tokens]\nb: {claim}", more="views: [text tokens, without sinks]")
         notes = {name: str(verdict.detail["notes"]) for name, verdict in found.items()}
         assert ("texts begin differently (bert with [CLS], gpt2 with a word)" in notes["a"]) == warned
         assert "texts begin differently" not in notes["b"]  # without sinks

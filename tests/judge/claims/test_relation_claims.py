@@ -139,7 +139,7 @@ REASONS = {
     "x: convergence.similarity, y: convergence.violations, over: layers, models: bert":
         "convergence.similarity and convergence.violations of bert have 2 layers in common; at least 4 are needed",
     "x: count, y: variance, over: types, models: bert":
-        "there are no numbers of variance.tradeoff for token set 'words'",
+        "there are no numbers of variance.tradeoff for token set 'text tokens'",
 }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def test_each_shape_knows_its_own_profile_and_refuses_others(world):
     claims = [f"c{i}, {word}: shape: {{{MEASURE}, models: {p}, is: {s}}}" for i, (p, word, s) in enumerate(cases)]
     verdicts = world.judge("\n".join(claims), models=", ".join(PROFILES))
     for verdict, (profile, _, _) in zip(verdicts.values(), cases, strict=True):
-        assert (verdict.kind, verdict.view, verdict.baseline) == ("shape", "words", None)
+        assert (verdict.kind, verdict.view, verdict.baseline) == ("shape", "text tokens", None)
         (evidence,) = verdict.detail["evidence"]
         assert evidence["model"] == profile and evidence["value"] == pytest.approx(verdict.value)
 
@@ -165,11 +165,16 @@ def test_three_points_are_a_hill_or_none(world):
 
 def test_views_and_baselines_are_read_beside_the_claim_and_not_counted(world):
     world.put("gpt2", COSINE, BELL, role="decoder")
-    world.put("gpt2", COSINE, np.full(13, 0.5), role="decoder", view="no-sinks")
+    world.put("gpt2", COSINE, np.full(13, 0.5), role="decoder", view="without sinks")
     world.put("gpt2 (random-init)", COSINE, BELL, role="decoder")
-    body = f"shape: {{{MEASURE}, models: decoders, is: bell}}, views: [words, no-sinks], baselines: [random-init]"
-    verdicts = world.judge(f"c: {body}", more="views: [words, no-sinks]\nbaselines: [random-init]").values()
-    readings = [(SUPPORTED, "words", None), (INCONCLUSIVE, "no-sinks", None), (SUPPORTED, "words", "random-init")]
+    views = "[text tokens, without sinks]"
+    body = f"shape: {{{MEASURE}, models: decoders, is: bell}}, views: {views}, baselines: [random-init]"
+    verdicts = world.judge(f"c: {body}", more=f"views: {views}\nbaselines: [random-init]").values()
+    readings = [
+        (SUPPORTED, "text tokens", None),
+        (INCONCLUSIVE, "without sinks", None),
+        (SUPPORTED, "text tokens", "random-init"),
+    ]
     assert [(v.verdict, v.view, v.baseline) for v in verdicts] == readings
     own, other, baseline = (verdict.detail for verdict in verdicts)
     assert own["tested"] == 1 and "tested" not in other
@@ -193,7 +198,7 @@ def test_what_lacks_numbers_fails_with_the_reason(world):
     world.put("bert", COSINE, X[::2][:6])
     world.put("bert", "convergence.rate", 0.1)
     world.put("bert", "convergence.violations", [0.1, 0.2])
-    why = [{"statistic": "bound", "view": "words", "layers": [2], "reason": "too few texts"}]
+    why = [{"statistic": "bound", "view": "text tokens", "layers": [2], "reason": "too few texts"}]
     world.put("bert", "convergence.bound", [0.1, 0.2, None, 0.4], reasons=why)
     claims = "\n".join(f"c{i}, failed: shape: {{{claim}}}" for i, claim in enumerate(LACKING))
     verdicts = world.judge(claims, more="sites: [embedding, block, attention]")
@@ -204,7 +209,7 @@ def test_what_lacks_numbers_fails_with_the_reason(world):
 
 def test_an_embedding_and_a_model_of_a_group_without_numbers_are_left_out_and_named(world):
     world.put_model("gpt2", status="failed", error="out of memory")
-    why = [{"statistic": "twonn", "view": "words", "layers": [0], "reason": "mostly duplicates"}]
+    why = [{"statistic": "twonn", "view": "text tokens", "layers": [0], "reason": "mostly duplicates"}]
     world.put("bert", "intrinsic_dimension.twonn", [None, *(10 * BELL)], 0.05, reasons=why)
     world.put("bert", COSINE, BELL)
     verdicts = world.judge(

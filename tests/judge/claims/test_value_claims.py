@@ -42,7 +42,7 @@ def test_alone_a_bound_just_outside_the_interval_decides_and_one_just_inside_doe
     key = {"study": "s", "model": "bert", "checkpoint": "final", "corpus": "wiki", "metric": "convergence"}
     lopsided = {"statistic": "rate", "value": 0.1, "ci_low": 0.09, "ci_high": 0.16, "n": 5}
     cell = {**key, "fingerprint": "f", "status": "done"}
-    world.store.commit_cell(cell, [lopsided | {"view": "words", "role": "encoder"}])
+    world.store.commit_cell(cell, [lopsided | {"view": "text tokens", "role": "encoder"}])
     world.put_model("bert", position=1, is_last=True)
     verdicts = {
         "supported": ("above: 0.0899", "below: 0.1601", "between: [0.0899, 0.1601]"),
@@ -104,7 +104,7 @@ def test_a_number_without_an_interval_is_compared_as_it_stands_and_not_counted(w
 def test_layers_sites_views_and_checkpoints_are_told_apart(world):
     for step in (10, 20):
         world.put("bert", "convergence.similarity", [0.1, 0.5, step / 100], step=step)
-    world.put("bert", "convergence.similarity", [0.7, 0.7, 0.7], view="all", step=20)
+    world.put("bert", "convergence.similarity", [0.7, 0.7, 0.7], view="with special tokens", step=20)
     readings = {
         "layer: 0}, below: 1": 0.1,
         "layer: 1}, below: 1": 0.5,
@@ -112,17 +112,17 @@ def test_layers_sites_views_and_checkpoints_are_told_apart(world):
         "layer: last, step: 10}, below: 1": 0.1,
         "layer: last, checkpoint: step10}, below: 1": 0.1,
         "site: embedding}, below: 1": 0.1,
-        "layer: 2, view: all}, below: 1": 0.7,
+        "layer: 2, view: with special tokens}, below: 1": 0.7,
     }
     found = world.judge("\n".join(f"c{i}: {SIMILARITY} {number}" for i, number in enumerate(readings)))
     assert [verdict.value for verdict in found.values()] == list(readings.values())
-    found = world.judge(f"c: {SIMILARITY} layer: 2}}, below: 0.5, views: [words, all]")
+    found = world.judge(f"c: {SIMILARITY} layer: 2}}, below: 0.5, views: [text tokens, with special tokens]")
     assert [(v.value, v.verdict) for v in found.values()] == [(0.2, "supported"), (0.7, "refuted")]
 
 
 def test_sql_sees_this_study_alone_and_takes_the_first_view_and_corpus(world):
     for study, value in (("other", 0.5), ("s", 0.1)):
-        world.put("bert", "convergence.rate", value + 0.02, view="all", study=study)
+        world.put("bert", "convergence.rate", value + 0.02, view="with special tokens", study=study)
         world.put("bert", "convergence.rate", value + 0.01, corpus="tweets", study=study)
         world.put("bert", "convergence.rate", value, study=study)
     on_wiki = RATE.replace("}", ", corpus: wiki}")
@@ -152,7 +152,7 @@ REASONS = {
     "value: {sql: \"SELECT 'x' AS value\"}": "column value of the query is not a number: 'x'",
     "value: {metric: convergence.area, model: bert}": "there are no numbers of convergence.area for token set",
     f"{SIMILARITY} layer: 7}}": "there is no number at layer 7: convergence.similarity of bert on 'wiki'",
-    f"{SIMILARITY} layer: 1}}": "convergence.similarity of bert on 'wiki' for token set 'words' has no value",
+    f"{SIMILARITY} layer: 1}}": "convergence.similarity of bert on 'wiki' for token set 'text tokens' has no value",
     "value: {metric: convergence.rate, model: bert, step: 3}": "bert has no checkpoint at step 3; its checkpoints:",
 }
 

@@ -38,7 +38,7 @@ def run(tmp_path_factory):
             "models": {name: of_each[name] | models.get(name, {}) for name in of_each},
             "corpora": {"c": {"texts": [f"text {i}" for i in range(TEXTS)]}},
             "metrics": ["anisotropy", "change"],
-            "views": ["words"],
+            "views": ["text tokens"],
         }
         with contextlib.redirect_stderr(io.StringIO()):
             return reporter.run(study, folder / "results")

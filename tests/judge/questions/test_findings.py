@@ -131,7 +131,7 @@ PLATEAU = np.where((DEPTH > 0.3) & (DEPTH < 0.9), 0.95, 0.1)
 
 
 def test_what_vanishes_without_sinks_is_found_first():
-    row = made(MadeUp(around(lambda view, **at: PLATEAU if view == "words" else 0.1), 0.01, ONE)).rows[0]
+    row = made(MadeUp(around(lambda view, **at: PLATEAU if view == "text tokens" else 0.1), 0.01, ONE)).rows[0]
     assert row["kind"] == "sinks" and row["rank"] == 1
     assert (row["layer_first"], row["layer_last"]) == (4, 10)
     assert row["value"] == pytest.approx(0.85, abs=0.02)
@@ -140,7 +140,7 @@ def test_what_vanishes_without_sinks_is_found_first():
 
 def test_a_fact_is_one_finding_whatever_kind_sees_it():
     """The hills are those of the tokens that are sinks, and two statistics of a topic differ between the roles."""
-    kinds = found(lambda view, **at: TWO_HILLS if view == "words" else 0.1, ONE)
+    kinds = found(lambda view, **at: TWO_HILLS if view == "text tokens" else 0.1, ONE)
     assert "sinks" in kinds and "extremes" not in kinds
     names = ["anisotropy.one", "spectrum.two", "motion.three"]
     rows = made(MadeUp(around(of_role), 0.01, ROLES, names=names)).rows
@@ -191,7 +191,7 @@ def test_what_training_and_word_order_make_is_found_and_chance_is_not():
 
 def test_untrained_models_have_no_findings():
     """Whatever shapes their states have: these are of how weights are drawn, and beyond any interval over texts."""
-    values, both = around(lambda view, **at: bell() if view == "words" else 0.1), {"a": "decoder", "b": "encoder"}
+    values, both = around(lambda view, **at: bell() if view == "text tokens" else 0.1), {"a": "decoder", "b": "encoder"}
     untrained = made(MadeUp(values, 0.01, both, untrained=("a", "b")))
     assert (untrained.rows, untrained.looked_at) == ([], 0)
     assert {row["model"] for row in made(MadeUp(values, 0.01, both, untrained=("a",))).rows} == {"b"}
@@ -199,7 +199,7 @@ def test_untrained_models_have_no_findings():
 
 def test_a_handful_of_each_statistic_once():
     names = [f"anisotropy.s{i}" for i in range(5)]
-    rows = made(MadeUp(around(lambda view, **at: abs((view != "words") - bell())), 0.01, ROLES, names=names)).rows
+    rows = made(MadeUp(around(lambda view, **at: abs((view != "text tokens") - bell())), 0.01, ROLES, names=names)).rows
     assert 1 <= len(rows) <= MOST
     assert len({(row["kind"], row["metric"], row["statistic"]) for row in rows}) == len(rows)
     assert max(Counter(row["kind"] for row in rows).values()) <= SAME

@@ -11,7 +11,7 @@ FACTS = MODEL | {"layers": 4, "last_hidden_state": "final", "norm_placement": "p
 PLACES = [("embedding", 0), *(("block", layer) for layer in range(1, 5)), ("final", 4)]
 
 
-def number(metric, statistic, item, place, value, view="words"):
+def number(metric, statistic, item, place, value, view="text tokens"):
     """A row of the table of numbers."""
     of = {"metric": metric, "statistic": statistic, "item": item, "view": view, "site": place[0], "layer": place[1]}
     chance = 0.5 if metric == "probes" else None
@@ -126,7 +126,7 @@ def test_each_probe_has_its_own_recommendation_and_numbers_that_do_not_measure_u
 
 def test_the_probe_says_what_a_choice_without_labels_loses():
     entropy = [number("entropy", "prompt_unit", "wiki", place, value) for value, place in enumerate(PLACES)]
-    other_view = [number("entropy", "prompt_unit", "wiki", place, -1, "no-sinks") for place in PLACES[3:]]
+    other_view = [number("entropy", "prompt_unit", "wiki", place, -1, "without sinks") for place in PLACES[3:]]
     answer = layers(told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4]), [*entropy, *other_view])
     chosen = next(row for row in rows_of(answer, "no labels") if row["best"])
     assert chosen["site"] == "embedding" and chosen["probe"] == "mood" and chosen["loss_low"] is None

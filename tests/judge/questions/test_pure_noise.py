@@ -29,7 +29,7 @@ def findings(x, folder):
         "models": {"noise": {"states": {"c": str(file)}}},
         "corpora": {"c": {"texts": [f"text {i}" for i in range(TEXTS)]}},
         "metrics": ["all"],
-        "views": ["words", "no-sinks"],
+        "views": ["text tokens", "without sinks"],
     }
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()):
         patch.setattr("reporter.runs.runner._report", lambda *_: ())

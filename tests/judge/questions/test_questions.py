@@ -27,11 +27,12 @@ def test_an_answer_names_why_the_numbers_are_missing():
     assert lacks == ("probe q of m has no accuracy: one label", "probe q of n has no accuracy: no memory")
 
 
-CLAIM = {"claim": "c", "number": 1, "reading": 1, "says": "a | b\nis large", "view": "words", "baseline": None}
+CLAIM = {"claim": "c", "number": 1, "reading": 1, "says": "a | b\nis large", "view": "text tokens", "baseline": None}
 CLAIM |= {"registration": "registered 2026-11-01, before the first number"}
 CLAIMS = [
     CLAIM | {"verdict": "supported", "value": 0.98765, "ci_low": 0.9, "ci_high": 0.99},
-    CLAIM | {"reading": 2, "view": "no-sinks", "verdict": "refuted", "value": 0.1, "ci_low": None, "ci_high": None},
+    CLAIM
+    | {"reading": 2, "view": "without sinks", "verdict": "refuted", "value": 0.1, "ci_low": None, "ci_high": None},
     CLAIM
     | {"claim": "sql", "number": 2, "verdict": "failed", "detail": '{"reason": "the query returned no rows"}'}
     | dict.fromkeys(("registration", "view", "value", "ci_low")),
@@ -48,7 +49,7 @@ def as_markdown(*only):
 def test_verdicts_are_a_table_and_findings_a_list():
     text = as_markdown("claims", "findings", "layer")
     assert "1 supported, 1 failed" in text
-    assert "| a \\| b is large | all tokens | supported | 0.988 | 0.9 to 0.99 |" in text
+    assert "| a \\| b is large | text tokens | supported | 0.988 | 0.9 to 0.99 |" in text
     assert "| the same | without sinks | refuted | 0.1 |  |" in text
     assert "- Failed: a | b\nis large The query returned no rows." in text
     assert "| a \\| b is large | bert | refuted | 0.2 | 0.1 to 0.3 |" in text

@@ -10,21 +10,29 @@ from reporter.judge.questions.question import answered, boxes_of
 from reporter.judge.questions.sinks import SINKS
 
 
-def number(name, value, low=None, high=None, view="words", model="dec"):
+def number(name, value, low=None, high=None, view="text tokens", model="dec"):
     where = {"model": model, "checkpoint": "final", "corpus": "wiki", "view": view, "blocks": 30, "n": 400}
     return where | {"number": name, "value": value, "ci_low": low, "ci_high": high}
 
 
 def test_the_depth_is_that_of_the_first_view_of_models_with_a_head():
     rows = [number("lens.exit", 0.83, 0.81, 0.85), number("lens.depth", 24, 24, 25)]
-    rows += [number("contributions.turn", 28, 28, 28), number("lens.exit", 0.5, 0.4, 0.6, view="all")]
+    rows += [number("contributions.turn", 28, 28, 28), number("lens.exit", 0.5, 0.4, 0.6, view="with special tokens")]
     rows += [number("contributions.turn", 3, 2, 4, model="no head")]
     answer = answered(DEPTH, "s", lambda sql: rows)
-    assert [row["view"] for row in answer.tables["depth_answers"]] == ["words"] * 3
+    assert [row["view"] for row in answer.tables["depth_answers"]] == ["text tokens"] * 3
     assert [cells[1] for cells in answer.boxes[0].rows] == ["83 [81, 85] %", "24 [24, 25]", "28"]
 
 
-PAIR = {"model_a": "enc", "model_b": "dec", "corpus": "wiki", "view": "words", "layer_a": 2, "layer_b": 11, "n": 60}
+PAIR = {
+    "model_a": "enc",
+    "model_b": "dec",
+    "corpus": "wiki",
+    "view": "text tokens",
+    "layer_a": 2,
+    "layer_b": 11,
+    "n": 60,
+}
 
 
 def test_of_many_unrelated_models_none_is_alike_and_of_related_ones_all_are():

@@ -8,7 +8,7 @@ from reporter.judge.questions.training import TRAINING
 STEPS = (0, 10, 100, 1000, 2000, 4000)
 
 
-def series(metric, statistic, values, view="words", sure=True):
+def series(metric, statistic, values, view="text tokens", sure=True):
     """Rows of a number at the checkpoints, with intervals of ± 0.05."""
     of = {"model": "m", "corpus": "wiki", "view": view, "metric": metric, "statistic": statistic, "sure": sure}
     return [of | {"step": s, "value": float(v), "half": 0.05} for s, v in zip(STEPS, values, strict=False)]
@@ -51,6 +51,6 @@ def test_a_change_below_a_hundredth_of_a_number_without_a_declared_minimum_is_no
 def test_the_first_view_alone_and_numbers_with_intervals_alone():
     rows = [0.1, 0.1, 0.1, 0.8, 0.8, 0.8]
     left_out = [series("motion", "step_cosine", rows, sure=False), series("anisotropy", "not_main", rows)]
-    left_out += [series("anisotropy", "mean_cosine", rows[::-1], view="no-sinks")]
+    left_out += [series("anisotropy", "mean_cosine", rows[::-1], view="without sinks")]
     table = answer(series("anisotropy", "mean_cosine", rows), *left_out).tables["training_answers"]
-    assert {(row["statistic"], row["view"]) for row in table} == {("mean_cosine", "words")}
+    assert {(row["statistic"], row["view"]) for row in table} == {("mean_cosine", "text tokens")}

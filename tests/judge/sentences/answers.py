@@ -14,7 +14,7 @@ from reporter.judge.questions.training import TRAINING
 
 NAMES = ("__init__", "alike", "concepts", "depth", "paths", "probes", "question", "sinks", "training")
 FILES = tuple(f"judge/questions/{name}.py" for name in NAMES)
-OF = {"model": "dec", "checkpoint": "final", "corpus": "wiki", "view": "words"}
+OF = {"model": "dec", "checkpoint": "final", "corpus": "wiki", "view": "text tokens"}
 
 
 def shown(question, **tables):
@@ -97,7 +97,7 @@ def probes(base=(), layers=(), statistic="linear"):
     return shown(PROBED, probe_differences=rows)
 
 
-CLAIM = {"claim": "c", "number": 1, "reading": 1, "says": "A is large.", "view": "words", "baseline": None}
+CLAIM = {"claim": "c", "number": 1, "reading": 1, "says": "A is large.", "view": "text tokens", "baseline": None}
 CLAIM |= {"detail": None}
 CLAIM |= {"registration": None, "verdict": "supported", "value": 0.9, "ci_low": 0.8, "ci_high": 0.95}
 OF_MODEL = [{"claim": "c", "model": "bert", "verdict": "refuted", "value": 0.2, "ci_low": 0.1, "ci_high": 0.3}]
@@ -213,7 +213,7 @@ CASES = {
     ],
     "claims": [
         ("**Verdicts**: 1 supported, corrected for the number of claims.", {}, "", {"rows": ()}),
-        ("| the same | without sinks |", {"rows": (CLAIM, CLAIM | {"reading": 2, "view": "no-sinks"})}, "",
+        ("| the same | without sinks |", {"rows": (CLAIM, CLAIM | {"reading": 2, "view": "without sinks"})}, "",
          {"rows": (CLAIM, CLAIM | {"claim": "d"})}),
         ("**Model by model**: the verdict of each", {"by_model": OF_MODEL}, "", {"by_model": ()}),
         ("**Exploratory**: corrected for 1,234 tests.", {"findings": [FINDING]}, "", {"findings": ()}),

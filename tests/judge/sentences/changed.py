@@ -14,7 +14,7 @@ def reading(
     paired=(),
 ):  # fmt: skip
     """Return what reads a study of a model whose distance from its base at each layer is given, ± a tenth."""
-    of = {"model": "new", "corpus": "wiki", "view": "words", "n": 100}
+    of = {"model": "new", "corpus": "wiki", "view": "text tokens", "n": 100}
     whole = of | {"site": None, "layer": None}
     ends = ("value", "ci_low", "ci_high")
 
@@ -51,7 +51,7 @@ def reading(
 
 
 def number(model, layer, value, half, name="spectrum.effective_rank"):
-    of = {"model": model, "checkpoint": "final", "corpus": "wiki", "view": "words", "site": "block", "n": 100}
+    of = {"model": model, "checkpoint": "final", "corpus": "wiki", "view": "text tokens", "site": "block", "n": 100}
     ends = (None, None) if half is None else (value - half, value + half)
     return of | {"name": name, "layer": layer, "value": value} | dict(zip(("ci_low", "ci_high"), ends, strict=True))
 

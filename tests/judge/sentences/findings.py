@@ -38,7 +38,7 @@ class Exact(MadeUp):
             if name.endswith("_floor"):
                 return np.broadcast_to(floor, K)
             keys = (model.partition("(")[2].rstrip(")"), model, self.corpus, step, name)
-            rest = profile if without is None or view == "words" else without
+            rest = profile if without is None or view == "text tokens" else without
             return np.broadcast_to(next((self.by[key] for key in keys if self.by.get(key) is not None), rest), K)
 
         super().__init__(values, error, more.pop("roles", {"a": "decoder"}), baselines=of_baselines, **more)
@@ -186,9 +186,9 @@ CASES = {
         ("One model of each role: this says nothing", PAIR, "Few models: this",
          {"roles": {"a": "encoder", "b": "encoder", "d": "decoder"}, "by": {"a": 0.2, "b": 0.2, "d": 0.7}}),
         ("The share is 0.20 in the encoder a", PAIR, "", {"by": {"a": 0.2, "d": 0.29}}),
-        ("texts begin differently (a with [CLS],", PAIR | {"views": ("words",), "begins": {"a": "[CLS]", "d": "word"}},
-         "", {"views": ("words", "no-sinks")}),
-        ("texts begin differently", PAIR | {"views": ("words",), "begins": {"a": "[CLS]", "d": "word"}}, "",
+        ("texts begin differently (a with [CLS],", PAIR | {"views": ("text tokens",), "begins": {"a": "[CLS]",
+         "d": "word"}}, "", {"views": ("text tokens", "without sinks")}),
+        ("texts begin differently", PAIR | {"views": ("text tokens",), "begins": {"a": "[CLS]", "d": "word"}}, "",
          {"begins": {"a": "word", "d": "word"}}),
         ("on average over layers and corpora. ", PAIR | {"corpora": ("c", "d")}, "on average over layers. ",
          {"corpora": ("c",)}),

@@ -8,7 +8,7 @@ from reporter.judge.questions.layer import LAYER
 from reporter.judge.questions.question import Answer, answered
 
 FILES = ("judge/questions/layer.py",)
-OF = {"model": "m", "checkpoint": "final", "view": "words", "same_token": None, "probe": None, "probe_loss": None}
+OF = {"model": "m", "checkpoint": "final", "view": "text tokens", "same_token": None, "probe": None, "probe_loss": None}
 OF |= dict.fromkeys(("probe_loss_low", "probe_loss_high", "balanced", "macro_f1", "needed")) | {"end": "high"}
 METRICS = {"labels": "probes.linear", "halves": "partners.recall", "partners": "partners.recall"}
 METRICS |= {"scores": "partners.spearman"}

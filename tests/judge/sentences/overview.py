@@ -51,13 +51,13 @@ def frame(names, corpora, values, half):
 def overview(
     encoders=(), decoders=(), by=(), without=(), names=(COSINE,), half=0.01, texts=500, clusters=None,
     corpora=("wiki",), sinks=(), base=None, paired=False, judged=False, blocks=(), failed=0, warned=(), cut=0,
-    read=True, views=("words", "no-sinks"), lacks=(),
+    read=True, views=("text tokens", "without sinks"), lacks=(),
 ):  # fmt: skip
     """Return the first page of a study: its line, sentences, scope and cautions."""
     roles = dict.fromkeys(encoders, "encoder") | dict.fromkeys(decoders, "decoder")
     profiles = {(model, view): dict(by).get(model, 0.5) for model in roles for view in views}
-    bare = {(model, "no-sinks"): profile for model, profile in dict(without).items() if model in roles}
-    profiles |= bare if "no-sinks" in views else {}
+    bare = {(model, "without sinks"): profile for model, profile in dict(without).items() if model in roles}
+    profiles |= bare if "without sinks" in views else {}
     styles = [ModelStyle(model, role, "", "", "", ()) for model, role in roles.items()]
     models = [
         {"model": model, "checkpoint": "final", "is_last": True, "layers": dict(blocks).get(model, LAYERS)}
@@ -213,7 +213,7 @@ CASES = {
          {"sinks": {"a": 1, "b": 2, "c": 3}}),
         (", none in 4 models", MANY | {"sinks": dict.fromkeys("abcd", 0) | {"e": 1}}, ", none in a, b and c",
          {"sinks": dict.fromkeys("abc", 0) | {"e": 1}}),
-        (" Also compare without sinks.", PAIR | {"sinks": {"dec": 1}}, "", {"views": ("words",)}),
+        (" Also compare without sinks.", PAIR | {"sinks": {"dec": 1}}, "", {"views": ("text tokens",)}),
         ("500 texts, 9,000 tokens per model; none cut short.", PAIR,
          "500 texts, 9,000 tokens per model; 3 texts cut short.", {"cut": 3}),
         (("tokens per model", "cut short"), PAIR, "", {"read": False}),
