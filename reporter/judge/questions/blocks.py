@@ -178,8 +178,8 @@ def removals(rows: Sequence[Record], order: Record | None) -> Iterator[str]:
         high = safe[-1]["ci_high"]
         rise = "a rise of the loss" if high <= 0 else f"a rise of the loss by more than {signed(high)} nats"
         yield (
-            f"{_blocks(safe[-1]['blocks']).capitalize()} can be removed without {rise}{_inside(safe[-1], order)}"
-            f"{_saved(safe[-1])}."
+            f"{_blocks(safe[-1]['blocks']).capitalize()} can be removed without {rise}{_inside(safe[-1], order)}."
+            f"{_saved(safe[-1])}"
         )
     largest = safe[-1]["many"] if safe else 0
     open_ = [row for row in rows if row["many"] > largest and row["ci_low"] is not None and row["ci_low"] <= 0]
@@ -187,7 +187,7 @@ def removals(rows: Sequence[Record], order: Record | None) -> Iterator[str]:
         row = open_[-1]
         yield (
             f"{_blocks(row['blocks']).capitalize()} may be removable: the loss does not rise significantly, but a rise "
-            f"of up to {signed(row['ci_high'])} is possible{_inside(row, order)}{_saved(row)}."
+            f"of up to {signed(row['ci_high'])} is possible{_inside(row, order)}.{_saved(row)}"
         )
     elif not safe and all(row["ci_low"] is not None for row in rows):
         yield "No tested set of blocks can be removed without a rise of the loss."
@@ -257,11 +257,11 @@ def _share(value: float | None) -> str:
 
 
 def _saved(row: Record) -> str:
-    """Return what leaving out a set of blocks saves, and by how much it multiplies the perplexity."""
-    times = f"the perplexity is {short(exp(row['change']))} times as high"
-    if row["weights"] is None or row["products"] is None:
-        return f" ({times})"
-    return f" ({times}; it saves {_share(row['weights'])} of the weights and {_share(row['products'])} of the products)"
+    """Return what leaving out a set of blocks saves, and how the perplexity changes; empty where it is unknown."""
+    if row.get("weights") is None or row.get("products") is None:
+        return ""
+    saved = f"{_share(row['weights'])} of the weights and {_share(row['products'])} of the products"
+    return f" That saves {saved}; the perplexity is {short(exp(row['change']))} times that of the whole model."
 
 
 def _next_best(row: Record) -> str:

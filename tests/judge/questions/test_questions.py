@@ -67,7 +67,7 @@ def test_the_best_repetition_of_blocks_is_in_the_answer(best):
     rows = [of | dict(zip(names, row, strict=True)) for row in (("t", 1, 4, 0.5, 0.4, 0.6), ("t", 2, 3, *best))]
     loss = {"corpus": "t", "metric": "skip", "statistic": "loss", "value": 4.5}
     tables = {
-        "models": [of | {"baseline": None, "is_last": True}],
+        "models": [of | {"baseline": None, "is_last": True, "parameters": 5000}],
         "repeated_blocks": rows,
         "layer_metrics": [of | loss],
     }
@@ -76,13 +76,13 @@ def test_the_best_repetition_of_blocks_is_in_the_answer(best):
         if "FROM skipped_blocks" not in sql:
             return []
         with duckdb.connect() as connection:
-            for name, table in (tables | {"skipped_blocks": [of | without("3", 0.1, 0.1)]}).items():
+            for name, table in (tables | {"skipped_blocks": [of | without("3", 0.1, 0.1, weights=1000)]}).items():
                 connection.register(name, pd.DataFrame(table))
             return connection.execute(sql, {"study": "s"}).df().to_dict("records")
 
     answer = answered(BLOCKS, "s", read)
     row = answer.tables["block_answers"][0]
-    assert (row["twice"], row["twice_change"]) == ("2–3", best[0])
+    assert (row["twice"], row["twice_change"]) == ("2–3", best[0]) and row["weights"] == 0.2
 
 
 def test_the_order_of_blocks_by_loss_is_told_beside_what_the_proxy_would_cost():
