@@ -117,6 +117,7 @@ def measure(
             waiting = deque(batched(tokens, budget, model))
             while waiting:
                 group, given = _next(waiting, budget), time.perf_counter()
+                parts: list[ModelOutput] = []  # where memory ran out, what it had made gives its memory back
                 try:
                     parts = [forward(model, batch, settings, corpus.name) for batch in group]
                     seen(parts)
