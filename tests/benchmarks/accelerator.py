@@ -38,6 +38,7 @@ from tolerances import SAFETY, STATISTICS, UNIT32, UNITS, compare, read_numbers,
 
 import reporter.geometry as geometry
 from reporter.core.progress import Progress
+from reporter.core.threads import given
 from reporter.metrics.base import catalogue
 from reporter.models.load import LoadedModel
 from reporter.runs.runner import run_studies
@@ -50,7 +51,14 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles``
 from oracles.drawn_models import large_model, nudged, small_models, write_texts
 
 WIDTHS = (384, 768, 1536, 2304, 3072, 4096)
+AGAINST_BASE = """
+weight_change: all
+tuning_words: {w: {corpus: texts}}
+"""
 ANALYSES = """
+  random: {generate: random-words, texts: 24, words: [5, 12]}
+clouds: {c: [texts, random]}
+metrics: [convergence]
 journeys: {j: {texts: [the old cat sleeps., the old house falls.], top: 5, positions: true}}
 groups: {one: "the {old|red|small} cat {sleeps|runs}.", two: "the {old|quiet} house {falls|opens}."}
 pairs: {p: {place: [[the cat, the house], [the dog, the garden], [the bird, the train]],
@@ -60,8 +68,6 @@ partners: {halves: {halves: texts}, scored: {file: scored.tsv, column: first, pa
 skip: {s: {corpus: texts, blocks: [1], texts: 20}}
 attention: {a: {corpus: texts, tokens: 8}}
 vocabulary: [enc, dec]
-weight_change: all
-tuning_words: {w: {corpus: texts}}
 """
 SAMPLES = {
     "intrinsic_dimension": "sample: 256",
@@ -70,7 +76,9 @@ SAMPLES = {
     "local_dimension": "sample: 400, centres: 24, neighbours: 48",
 }
 """Samples of metrics that take longest on a CPU."""
-EVERY = ", ".join(f"{{{name}: {{{SAMPLES[name]}}}}}" if name in SAMPLES else name for name in catalogue())
+EVERY = [f"{{{name}: {{{SAMPLES[name]}}}}}" if name in SAMPLES else name for name in catalogue()]
+OF_ONE = [name for name in EVERY if name not in ("change", "divergence")]
+"""Metrics of models without a base."""
 SHRUNK = "little memory is left"
 Models = Mapping[str, Path]
 
@@ -119,7 +127,7 @@ class Bench:
         return "passed" if passed else "**failed**"
 
     def run(
-        self, name: str, models: Models, *, device: str = "", analysed: bool = False, metrics: str = EVERY,
+        self, name: str, models: Models, *, device: str = "", analysed: bool = False, metrics: str = "",
         precision: str = "float32", batch: int = 8192, texts: str = "texts.csv", dtype: str = "float32",
         report: bool = False, force: bool = False,
     ) -> Ran:  # fmt: skip
@@ -134,12 +142,12 @@ class Bench:
         lines = [f"run: {{device: {device}, precision: {precision}, batch_tokens: {batch}, threads: {threads}}}"]
         lines += ["sinks: {factor: 1.1}", f"views: {views}", "corpora:"]
         lines += [f"  texts: {{file: {texts}, column: text, label: kind, max_tokens: 256}}"]
-        main = ["study: check", *lines, f"metrics: [{metrics}]", "models:", *entries, ANALYSES * analysed]
+        metrics = metrics or ", ".join(EVERY if "tuned" in models else OF_ONE)
+        main = ["study: check", *lines, f"metrics: [{metrics}]", "models:", *entries, AGAINST_BASE * analysed]
         files = [write(self.here / f"{name}.yaml", main)]
-        if analysed:  # two corpora are compared in a study of their own, so that nothing else is measured twice
-            two = ["  random: {generate: random-words, texts: 24, words: [5, 12]}", "clouds: {c: [texts, random]}"]
-            main = ["study: corpora", *lines, *two, "metrics: [convergence]", "models:", *entries[:2]]
-            files.append(write(self.here / f"{name}-corpora.yaml", main))
+        if analysed:  # what needs two corpora or no base in a study of its own, so that nothing is measured twice
+            main = ["study: analyses", *lines, ANALYSES, "models:", *entries[:2]]
+            files.append(write(self.here / f"{name}-analyses.yaml", main))
         if device.startswith("cuda"):
             torch.cuda.reset_peak_memory_stats()
         with ExitStack() as stack:
@@ -224,7 +232,7 @@ def invariance(bench: Bench) -> None:
     moved = bench.references("float32")
     pair = {name: bench.models[name] for name in ("enc", "dec")}
     base, table = bench.run("plain", pair), []
-    for size in (1024, 64):
+    for size in (64,) if bench.small else (1024, 64):
         if bench.has_time(f"batches of {size:,} tokens", base.seconds):
             table.append(
                 bench.row(f"batches of {size:,} tokens", bench.run(f"by{size}", pair, batch=size), base, moved)
@@ -302,7 +310,9 @@ def search(bench: Bench) -> None:
     for name in geometry.__all__:
         if bench.has_time(f"`{name}`", 5):
             call = partial(_called, name, 64 if name == "matrix_entropy" else n)
-            (a, cpu), (b, device), (c, _) = call(both), call(there), call(near)
+            with given(1 if bench.small else None):
+                (a, cpu), (c, _) = call(both), call(near)
+            b, device = call(there)
             off, tolerance = np.abs(a - b).max(), SAFETY * (np.abs(a - c).max() + UNIT32 * np.abs(a).max())
             sizes = f"{off:.1e}", f"{tolerance:.1e}", f"{cpu:.2f}", f"{device:.2f}"
             table.append((f"`{name}`", *sizes, bench.check(off <= tolerance)))
@@ -325,8 +335,9 @@ def stages(bench: Bench) -> None:
     """Time the stages of whole runs with their report: small models with all analyses, and a billion random weights."""
     table = []
     if bench.has_time("stages of trained models", 2 * bench.slowest):
-        ran = bench.run("stages", bench.models, analysed=True, report=True, precision="auto")
-        table.append(_staged(bench, "four trained models, with analyses", ran, True))
+        models = {name: bench.models[name] for name in ("enc", "dec")} if bench.small else bench.models
+        ran = bench.run("stages", models, analysed=not bench.small, report=True, precision="auto")
+        table.append(_staged(bench, f"{len(models)} trained models", ran, True))
     if bench.has_time("a billion weights", 20 if bench.small else 75):
         like = bench.models["dec"]
         models, weights = large_model(bench.here / "large", *((64, 2) if bench.small else (2048, 22)), like)
@@ -350,7 +361,7 @@ def speed(bench: Bench) -> None:
         began = time.monotonic()
         models, _ = large_model(bench.here / "wide", width, 2, bench.models["dec"])
         release()
-        ran = bench.run(f"width{width}", models, metrics="all", dtype="auto", precision="auto")
+        ran = bench.run(f"width{width}", models, metrics="all", dtype="auto", precision="auto", texts="long.csv")
         forward, observed, metrics = (ran.stages.get(stage, 0.0) for stage in ("forward", "observables", "metrics"))
         rates = (f"{ran.tokens / max(seconds, 1e-9):,.0f}" for seconds in (forward, forward + observed))
         row = f"{width:,}", f"{ran.tokens:,}", *rates, f"{metrics:.1f}", f"{ran.seconds:.1f}", *memory(ran)
@@ -391,13 +402,13 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}")
     parser.add_argument("--minutes", type=float, default=8.0, help="parts for which no time is left are left out")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 or mps")
-    given, began = parser.parse_args(), time.monotonic()
-    wanted = given.only.split(",")
+    arguments, began = parser.parse_args(), time.monotonic()
+    wanted = arguments.only.split(",")
     if unknown := [name for name in wanted if name not in PARTS]:
         parser.error(f"--only {', '.join(unknown)}: there are {', '.join(PARTS)}")
-    device = pick_device(given.device)
+    device = pick_device(arguments.device)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        bench = Bench(device, Path(folder).resolve(), began + 60 * given.minutes)
+        bench = Bench(device, Path(folder).resolve(), began + 60 * arguments.minutes)
         print(f"{described(device)}; torch {torch.__version__}, Python {platform.python_version()}", flush=True)
         bench.width = 32 if bench.small else 128
         write_texts(bench.here, 60 if bench.small else 400)
@@ -407,11 +418,11 @@ def main() -> int:
                 print(f"\n### {name}\n", flush=True)
                 try:
                     PARTS[name](bench)
-                except Exception:  # a part that breaks must not take the others down
+                except (Exception, SystemExit):  # a part that breaks must not take the others down
                     print(f"The part {bench.check(False)}:\n\n```\n{traceback.format_exc()}```", flush=True)
                 release()
     if bench.left_out:
-        print(f"\nLeft out, since the {given.minutes:g} minutes were over: {'; '.join(bench.left_out)}.")
+        print(f"\nLeft out, since the {arguments.minutes:g} minutes were over: {'; '.join(bench.left_out)}.")
     print(f"\n{sum(bench.checks)} of {len(bench.checks)} checks passed in {time.monotonic() - began:.0f} s")
     return 0 if all(bench.checks) else 1
 

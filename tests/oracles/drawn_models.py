@@ -31,7 +31,7 @@ def write_texts(here: Path, count: int) -> None:
             clauses.append(f"the {draws.choice(ADJECTIVES)} {draws.choice(NOUNS[kind])} {draws.choice(VERBS)}")
         rows.append((f" {draws.choice(('and', 'while'))} ".join(clauses) + ".", kind))
     words = [*ADJECTIVES, *VERBS, *NOUNS["animal"], *NOUNS["thing"]]
-    long = [(" ".join(draws.choices(words, k=120)), "long") for _ in range(64)]
+    long = [(" ".join(draws.choices(words, k=120)), "long") for _ in range(count)]
     for name, chosen in (("texts.csv", rows), ("reversed.csv", rows[::-1]), ("long.csv", long)):
         with (here / name).open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([("text", "kind"), *chosen])
