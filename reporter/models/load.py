@@ -352,7 +352,8 @@ class LoadedModel(MeasuredModel):
         Returns:
             (…, final width); ``h`` itself where nothing follows the last block.
         """
-        return self.closing(h).to(h.device)  # of a model that is split the modules may be elsewhere
+        # Of a model that is split the modules may be elsewhere, and states that need float64 are not on Apple's device.
+        return self.closing(h.to(self.device)).to(h.device)
 
 
 def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:

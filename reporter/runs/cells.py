@@ -16,7 +16,7 @@ from reporter.forward.observed import KINDS
 from reporter.forward.parts import influences_of, parts_of
 from reporter.forward.passes import Measured
 from reporter.forward.text_vectors import OfText
-from reporter.geometry.arrays import Progress
+from reporter.geometry.arrays import Progress, exact_products
 from reporter.geometry.intervals import Spread
 from reporter.metrics._coverage import shown
 from reporter.metrics.analysis import Context, default_pooling
@@ -58,6 +58,7 @@ class Computed:
     warnings: Sequence[str] = ()
 
 
+@exact_products()
 def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     """Return the numbers of a metric. A number that is not finite becomes NULL with a reason.
 
