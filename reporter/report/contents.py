@@ -166,7 +166,8 @@ class Contents:
             str(answer["name"]): {name: rows_of(frame) for name, frame in answer["tables"].items()}
             for answer in self.answers
         }
-        return leads(tables, {ENCODER, DECODER} <= {style.role for style in self.scene.styles.own})
+        roles = {style.role for style in self.scene.styles.own}
+        return leads(tables, {ENCODER, DECODER} <= roles, bool(self.claims.all))
 
     @property
     def answers_of(self) -> dict[str, list[Row]]:
