@@ -18,6 +18,7 @@ from reporter.core.errors import ReporterError, UsageError, describe, failures, 
 from reporter.core.files import MOST_OF_A_STUDY, endless, place_file
 from reporter.core.json_text import stored_json
 from reporter.core.locks import unfinished_folder
+from reporter.core.numbers import estimate
 from reporter.core.outputs import replacing
 from reporter.core.places import ranges
 from reporter.core.progress import Progress
@@ -329,8 +330,7 @@ def write_findings(study: Study, store: Store, progress: Progress) -> int:
         count = f"{len(stored)} finding{'s' * (len(stored) != 1)}"
         progress.note(f"{study.study}: {count} (exploratory, corrected for {looked_at} tests)")
     for row in stored:
-        interval = f"95 %: {row['ci_low']:.3g} to {row['ci_high']:.3g}"
-        progress.note(f"  {row['says']}  [difference {row['value']:.3g}, {interval}]")
+        progress.note(f"  {row['says']}  (difference {estimate(row['value'], row['ci_low'], row['ci_high'])})")
     return len(stored)
 
 

@@ -167,6 +167,8 @@ class ChangedNumber(OfStudy, table="changed_numbers"):
     layers: int = column("number of layers that were compared")
     smallest: float = column("minimum meaningful difference: declared, or a hundredth of the mean size of the number")
     largest: float = column("the largest significant change, in units of `smallest`; 0 if no change is significant")
+    before: float = column("number of the base at this layer")
+    after: float = column("number of the model at this layer")
 
 
 class ConceptAnswer(OfLastCheckpoint, table="concept_answers"):

@@ -49,12 +49,12 @@ def as_markdown(*only):
 def test_verdicts_are_a_table_and_findings_a_list():
     text = as_markdown("claims", "findings", "layer")
     assert "1 supported, 1 failed" in text
-    assert "| a \\| b is large | text tokens | supported | 0.988 | 0.9 to 0.99 |" in text
-    assert "| the same | without sinks | refuted | 0.1 |  |" in text
+    assert "| a \\| b is large | text tokens | supported | 0.99 [0.90, 0.99] |" in text
+    assert "| the same | without sinks | refuted | 0.1 |" in text
     assert "- Failed: a | b\nis large The query returned no rows." in text
-    assert "| a \\| b is large | bert | refuted | 0.2 | 0.1 to 0.3 |" in text
+    assert "| a \\| b is large | bert | refuted | 0.20 [0.10, 0.30] |" in text
     assert "- Claim c: registered 2026-11-01, before" in text and "- Claim sql: not registered." in text
-    assert "1,234 tests" in text and "In m it peaks. (Difference 0.5, 95 %: 0.4 to 0.6.)" in text
+    assert "1,234 tests" in text and "In m it peaks. (Difference 0.50 [0.40, 0.60].)" in text
     assert text.index("## What does it claim?") < text.index("## What stands out?")
     assert "claim" not in as_markdown("findings").partition("\n")[0]
     assert as_markdown("layer") == ""
