@@ -56,18 +56,59 @@ def interval(low: float | None, high: float | None, digits: int = 2) -> str:
     return "" if low is None or high is None else f"[{short(low, digits)}, {short(high, digits)}]"
 
 
-def estimate(value: Any, low: Any = None, high: Any = None) -> str:
-    """Write a number with its interval, ``0.27 [0.26, 0.28]``: as many decimals as the interval leaves certain."""
+Measured = tuple[Any, Any, Any]
+"""A number and the ends of its interval; each may be NULL."""
+
+
+def estimate(value: Any, low: Any = None, high: Any = None, decimals: int | None = None) -> str:
+    """Write a number with its interval, ``0.27 [0.26, 0.28]``: as many decimals as the interval leaves certain.
+
+    Args:
+        value: the number.
+        low: the lower end of its interval.
+        high: the upper end.
+        decimals: how many decimals, where the number is compared with others (:func:`estimates`).
+    """
+    known = decimals_of(value, low, high)
+    if decimals is not None and known is not None:
+        known = decimals
+    if known is None or known > MOST_DECIMALS:
+        if decimals is None or is_null(value) or decimals > MOST_DECIMALS:
+            ends = "" if known is None else f" {interval(low, high, 3)}"
+            return f"{short(value)}{ends}"
+        return _fixed(value, decimals)
+    return f"{_fixed(value, known)} [{_fixed(low, known)}, {_fixed(high, known)}]"
+
+
+def decimals_of(value: Any, low: Any, high: Any) -> int | None:
+    """Return how many decimals of a number its interval leaves certain; None without an interval."""
     if is_null(value) or is_null(low) or is_null(high) or not high > low:
-        return short(value)
+        return None
     size = max(abs(value), abs(low), abs(high))
     decimals = max(math.ceil(-math.log10(high - low)), 1 - math.floor(math.log10(size)))
     for _ in range(2):  # an end that is not 0 does not read as 0: the interval would seem to touch it
         decimals += any(end != 0 and float(f"{end:.{max(decimals, 0)}f}") == 0 for end in (low, high))
-    if decimals > MOST_DECIMALS:
-        return f"{short(value)} {interval(low, high, 3)}"
-    texts = (f"{part:z,.{max(decimals, 0)}f}".replace("-", "−") for part in (value, low, high))
-    return "{} [{}, {}]".format(*texts)
+    return decimals
+
+
+def estimates(numbers: Sequence[Measured]) -> list[str]:
+    """Write numbers that readers compare, such as those of a row, with the decimals of the most certain one."""
+    known = [decimals for number in numbers if (decimals := decimals_of(*number)) is not None]
+    return [estimate(*number, max(known, default=None)) for number in numbers]
+
+
+def compared(a: Measured, b: Measured, difference: Measured) -> tuple[str, str, str]:
+    """Write two numbers and the first minus the second, which is the difference of the numbers as they are written."""
+    known = [decimals for number in (a, b, difference) if (decimals := decimals_of(*number)) is not None]
+    decimals = max(known, default=None)
+    if decimals is None or decimals > MOST_DECIMALS or is_null(a[0]) or is_null(b[0]):
+        return estimate(*a), estimate(*b), estimate(*difference)
+    shown = round(a[0], max(decimals, 0)) - round(b[0], max(decimals, 0))
+    return estimate(*a, decimals), estimate(*b, decimals), estimate(shown, *difference[1:], decimals)
+
+
+def _fixed(value: float, decimals: int) -> str:
+    return f"{value:z,.{max(decimals, 0)}f}".replace("-", "−")
 
 
 MOST_DECIMALS = 5

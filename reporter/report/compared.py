@@ -33,7 +33,8 @@ class Compared:
         charts: the statistics, as the charts of their profiles.
         views: the views beside each other.
         tables: one for each ``corpus``: its ``roles``, then its ``models`` in the order of the legend. Each of these
-            has a ``name``, a ``style`` and ``cells``: the ``numbers`` of a statistic, one for each view.
+            has a ``name``, a ``style`` and ``cells``: the ``numbers`` of a statistic, one for each view. Of two sides
+            ``difference`` is a line like these, with the names that it is ``of``; else None.
         sql: a query that shows the numbers by layer.
         frame: the numbers of all models and roles.
     """
@@ -76,9 +77,31 @@ def read_compared(
                 name = f"{number} {role}s, mean (interval over {'models' if number > 2 else 'texts'})"
                 roles.append({"name": name, "style": None, "cells": cells(f"{role}s")})
         models: list[Row] = [{"name": s.model, "style": s, "cells": cells(s.model)} for s in scene.styles.own]
+        pair = numbers.sides
+        difference = None
+        if pair:
+            difference = {
+                "name": f"{pair[0].name} − {pair[1].name}",
+                "of": [side.name for side in pair],
+                "cells": [
+                    {"numbers": [_difference(numbers, drawn.id, corpus, view) for view in views]} for drawn in charts
+                ],
+            }
         if any(number["value"] is not None for line in models for cell in line["cells"] for number in cell["numbers"]):
-            tables.append({"corpus": corpus, "roles": roles, "models": models})
+            tables.append({"corpus": corpus, "roles": roles, "models": models, "difference": difference})
     return Compared(tuple(charts), views, tuple(tables), numbers.sql, frame) if tables else None
+
+
+def _difference(numbers: MainStatistics, name: str, corpus: str, view: str) -> Row:
+    """Return the first side minus the second, of a statistic that can be compared."""
+    if not numbers.sides or not numbers.comparable(name):
+        return _NO_NUMBER
+    number = numbers.difference(name, corpus, view, *numbers.sides)
+    if isnan(number.value):
+        return _NO_NUMBER
+    return {"value": number.value} | {
+        key: None if isnan(end) else end for key, end in (("ci_low", number.low), ("ci_high", number.high))
+    }
 
 
 _COLUMNS = ("statistic", "corpus", "view", "role", "model", "models", "value", "ci_low", "ci_high")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import TYPE_CHECKING
 
 from reporter.charts.chart import Drawn, Read
 from reporter.charts.styles import DECODER, ENCODER, ModelStyle
-from reporter.core.numbers import counted, whole
+from reporter.core.numbers import compared, counted, whole
 from reporter.core.places import capital, listed
 from reporter.judge.numbers import main_statistics
 from reporter.report import tables as queries
@@ -172,6 +172,10 @@ def _cells(numbers: MainStatistics, name: str, corpus: str, view: str, lines: tu
     models = map(Side.of, numbers.styles) if several else ()
     of_columns = tuple(numbers.number(name, corpus, view, side) for side in numbers.columns)
     of_models = tuple(numbers.number(name, corpus, view, side) for side in models)
+    if difference is not None and len(of_columns) == 2:
+        *texts, last = compared(*(number.measured for number in (*of_columns, difference)))
+        of_columns = tuple(replace(number, written=text) for number, text in zip(of_columns, texts, strict=True))
+        difference = replace(difference, written=last)
     return Cells(of_columns, difference, lines, of_models)
 
 

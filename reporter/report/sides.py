@@ -18,7 +18,7 @@ import numpy as np
 
 from reporter.charts.chart import Read, filled
 from reporter.charts.styles import DECODER, ENCODER, MEANS, ModelStyle
-from reporter.core.numbers import estimate
+from reporter.core.numbers import Measured, estimate
 from reporter.core.places import TEXT_TOKENS, WITHOUT_SINKS
 from reporter.core.table import FREE, LAST_CHECKPOINT
 from reporter.judge.contrasts import contrast, mean_over
@@ -64,6 +64,8 @@ class Number:
 
     of: Estimates | None = None
     models: int = 1
+    written: str = ""
+    """Its text beside the numbers that it is compared with; empty: as it is written alone."""
 
     @property
     def value(self) -> float:
@@ -88,7 +90,12 @@ class Number:
     @property
     def text(self) -> str:
         """The number and its interval as a page shows them."""
-        return estimate(self.value, self.low, self.high)
+        return self.written or estimate(*self.measured)
+
+    @property
+    def measured(self) -> Measured:
+        """The number and the ends of its interval."""
+        return self.value, self.low, self.high
 
     @property
     def parts(self) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from reporter.charts.formulas import as_plain, pieces
 from reporter.charts.layout import VIEWS
 from reporter.charts.picture import Figure, capitalised
 from reporter.charts.styles import ordered
-from reporter.core.numbers import estimate, is_null, p_value, whole
+from reporter.core.numbers import Measured, compared, estimate, estimates, is_null, p_value, whole
 from reporter.core.places import place as layer_name
 from reporter.judge.numbers import with_analyses
 from reporter.report.citing import in_words, read_passes, span
@@ -279,12 +279,26 @@ def _compared(contents: Contents, width: float) -> dict[str, list[PaperTable]]:
                 what = "Means over models and layers" if kind == "roles" else "Mean over the embedding and all blocks"
                 tokens = VIEWS.get(view, view)
                 caption = f"{what}, with 95 % intervals, on {comparison['corpus']}. Computed from {tokens}."
-                cells = [[_estimate(cell["numbers"][place]) for cell in line["cells"]] for line in lines]
+                names_of_lines = [line["name"] for line in lines]
+                numbers = [[_measured(cell["numbers"][place]) for cell in line["cells"]] for line in lines]
+                columns = [estimates(column) for column in zip(*numbers, strict=True)]
+                difference = comparison["difference"]
+                if difference and len(lines) == 2:
+                    names_of_lines.append(difference["name"])
+                    gaps = [_measured(cell["numbers"][place]) for cell in difference["cells"]]
+                    columns = [
+                        list(compared(a, b, gap)) if not is_null(gap[0]) else [*texts, "–"]
+                        for a, b, gap, texts in zip(*numbers, gaps, columns, strict=True)
+                    ]
+                    caption += " The difference is paired over texts where both models read the same ones."
+                if any(not is_null(value) and is_null(low) for line in numbers for value, low, _ in line):
+                    caption += " Numbers without brackets have no interval."
+                cells = [list(line) for line in zip(*columns, strict=True)]
                 measured = [any(cell != "–" for cell in of_models) for of_models in zip(*cells, strict=True)]
                 rows = [list(compress(row, measured)) for row in cells]
                 grid = PaperTable(name if tables else "compared", caption, {}, rows)
                 shown = list(compress(names, measured))
-                tables[grid.name] = _split(grid, shown, [line["name"] for line in lines], width)
+                tables[grid.name] = _split(grid, shown, names_of_lines, width)
     return tables
 
 
@@ -334,8 +348,12 @@ def _split(
     return parts
 
 
+def _measured(row: Mapping[str, Any]) -> Measured:
+    return row["value"], row["ci_low"], row["ci_high"]
+
+
 def _estimate(row: Mapping[str, Any]) -> str:
-    return estimate(row["value"], row["ci_low"], row["ci_high"])
+    return estimate(*_measured(row))
 
 
 def _with_p(p: Any) -> str:
