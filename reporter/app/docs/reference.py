@@ -181,7 +181,7 @@ def described(path: Path) -> dict[str, Table]:
     for name, row in stored.items():
         descriptions[name] = replace(descriptions[name], name=f"{name} ({numbers.counted(row['rows'], 'row')})")
     for name, view in VIEWS.items():
-        descriptions[name] = Table(f"{name} (view of {view.table})", view.comment, view.columns)
+        descriptions[name] = Table(f"{name} (view of {view.table}: begin here)", view.comment, view.columns)
     return dict(sorted(descriptions.items()))
 
 
