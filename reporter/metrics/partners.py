@@ -296,6 +296,7 @@ class PartnerNumber(OfModel, table="partner_numbers", metric="partners"):
         "halves of each text of a corpus.",
         ("set of pairs", "sets of pairs"),
         (Reference("halves", "corpora"), Reference("models", "models", several=True)),
+        example="{search: {halves: CORPUS}}",
     ),
     version=3,
     resolve=_resolve,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,12 @@ def write_statistics(store: Store, study: str) -> None:
         if statistic.floor:
             texts = {"title": f"{statistic.title}: chance level", "definition": f"chance level of {full_name}"}
             rows.append({**facts, **texts, "statistic": f"{name}_floor", "main": False})
-    store.replace("statistics", study, rows)
+    stored = store.records("SELECT * EXCLUDE (study) FROM statistics WHERE study = ?", [study])
+    if sorted(stored, key=_full_name) != sorted(rows, key=_full_name):  # else pages would be older than the database
+        store.replace("statistics", study, rows)
+
+
+_full_name = itemgetter("metric", "statistic")
 
 
 _MODELS = """

@@ -72,9 +72,14 @@ def query(path: Path, sql: str, format: Format = "table", limit_seconds: float =
     return "".join(stream(path, sql, format, limit_seconds))
 
 
-def stream(path: Path, sql: str, format: Format = "table", limit_seconds: float = 30.0) -> Iterator[str]:
-    """Run one reading statement like :func:`query`, and yield the text piece by piece, as it comes."""
-    for data in _answers(path, sql, format, limit_seconds):
+def stream(
+    path: Path, sql: str, format: Format = "table", limit_seconds: float = 30.0, width: int | None = None
+) -> Iterator[str]:
+    """Run one reading statement like :func:`query`, and yield the text piece by piece, as it comes.
+
+    A table fits ``width`` columns of a terminal, where they are given.
+    """
+    for data in _answers(path, sql, format, limit_seconds, width=width):
         yield data.decode("utf-8", "replace")
 
 
@@ -94,7 +99,9 @@ def query_frame(path: Path, sql: str, limit_seconds: float = 30.0) -> pd.DataFra
     return cast("pd.DataFrame", pickle.loads(data))  # of our own process
 
 
-def _answers(path: Path, sql: str, form: str, limit_seconds: float, to: str = "") -> Iterator[bytes]:
+def _answers(
+    path: Path, sql: str, form: str, limit_seconds: float, to: str = "", width: int | None = None
+) -> Iterator[bytes]:
     """Yield what the worker sends, and end the worker if it exceeds the limits or its answer is not read to the end.
 
     Where ``to`` is a file, the rows are written there instead.
@@ -103,7 +110,14 @@ def _answers(path: Path, sql: str, form: str, limit_seconds: float, to: str = ""
         path = path.parent
     if not path.exists():
         raise no_results(path)
-    question = {"path": str(path.absolute()), "sql": sql, "form": form, "to": to, "seconds": limit_seconds}
+    question = {
+        "path": str(path.absolute()),
+        "sql": sql,
+        "form": form,
+        "to": to,
+        "seconds": limit_seconds,
+        "width": width,
+    }
     with _one_at_a_time:
         worker = _worker()
         is_idle = False
@@ -381,7 +395,9 @@ def _send_rows(cursor: duckdb.DuckDBPyConnection, question: dict[str, Any], pipe
             first.extend(rows[: 2 - len(first)])
             yield rows
 
-    for text in pieces(tuple(column[0] for column in cursor.description), chunks(), question["form"]):
+    for text in pieces(
+        tuple(column[0] for column in cursor.description), chunks(), question["form"], question["width"]
+    ):
         pipe.send_bytes(_TEXT + text.encode("utf-8", "replace"))
     return first
 

@@ -107,7 +107,7 @@ def test_of_two_cells_without_a_contradiction_the_later_done_one_is_taken(folder
     assert of_cells(in_both_orders(tmp_path / "b", [one, later], one)) == [("bert", "three", LATER)]
 
 
-LAYER = "view words, statistic norm, site block, layer"
+LAYER = "view text tokens, statistic norm, site block, layer"
 CELL_OF_BERT = "cell bert × final × wiki × motion"
 OTHER = "UPDATE models SET fingerprint = 'v';UPDATE cells SET metric = 'anisotropy' WHERE model = 'bert'"
 CONTRADICTIONS = {  # what changes in the other folder, and how that is named

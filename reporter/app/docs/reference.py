@@ -11,6 +11,7 @@ from typing import Any
 
 import reporter
 from reporter.core import numbers
+from reporter.core.progress import terminal_width
 from reporter.core.table import Column, Table
 from reporter.judge.claims import SHARE
 from reporter.judge.questions.question import markdown_cell
@@ -139,10 +140,10 @@ def tables_of(metric: Definition) -> tuple[Table, ...]:
 
 
 def wrapped(text: str, indent: str = "") -> list[str]:
-    """Return a text in lines of at most 100 characters, those after the first further to the right."""
+    """Return a text in lines of 100 characters at most, or as the terminal has room; the first begins further left."""
     return wrap(
         text,
-        100,
+        min(120, terminal_width() or 100),
         initial_indent=indent,
         subsequent_indent=indent + "  " * bool(indent),
         break_on_hyphens=False,  # a citation is searched for as it stands
