@@ -29,13 +29,18 @@ class View:
     @property
     def columns(self) -> tuple[Column, ...]:
         """Its columns: those of its table, then those of the joined ones."""
-        return (*find_table(self.table).columns, *(column for _, columns in self.joined for column in columns))
+        return (*find_table(self.table).columns, *self.added)
+
+    @property
+    def added(self) -> tuple[Column, ...]:
+        """The columns of the joined tables."""
+        return tuple(column for _, columns in self.joined for column in columns)
 
     @property
     def sql(self) -> str:
         """The statement that makes it; it names the columns, so that a new column does not break it."""
         own = [f'{self.table}."{column.name}"' for column in find_table(self.table).columns]
-        columns = ", ".join([*own, *(column.name for _, columns in self.joined for column in columns)])
+        columns = ", ".join([*own, *(column.name for column in self.added)])
         tables = " ".join([self.table, *(f"LEFT JOIN {join}" for join, _ in self.joined)])
         return f"CREATE OR REPLACE VIEW {self.name} AS SELECT {columns} FROM {tables} WHERE {self.where}"
 

@@ -14,6 +14,7 @@ from pydoc import locate
 from types import ModuleType
 from typing import Any
 
+from reporter.app.docs.search import write_search
 from reporter.core.artifacts import NAME_DIGITS, Artifact, bytes_in, make_room
 from reporter.core.errors import ReporterError
 from reporter.core.files import user_cache, writing
@@ -39,7 +40,6 @@ _SETTINGS: dict[str, Any] = {
     "myst_heading_anchors": 3,
     "html_theme": "furo",
     "html_copy_source": False,  # its pages are in the repository
-    "html_show_search_summary": False,  # it would fetch the pages, which a browser refuses below file://
     "html_use_index": False,
     "html_domain_indices": False,
     "autodoc_default_options": {"members": True, "exclude-members": "model_config"},
@@ -140,6 +140,7 @@ def _make_from(sources: Path, out: Path) -> None:
     if problems := warnings_text.getvalue().strip():
         raise ReporterError(f"the sources of the documentation have mistakes:\n{problems}")
     write_plain(sources, out)
+    write_search(out)
     (out / "objects.inv").unlink(missing_ok=True)
     (out / ".buildinfo").unlink(missing_ok=True)
     shutil.rmtree(out / "_sources", ignore_errors=True)
@@ -148,7 +149,7 @@ def _make_from(sources: Path, out: Path) -> None:
 def _state() -> str:
     checksum = hashlib.sha256()
     pages = [*(HERE / "pages").rglob("*.md"), *_elsewhere().values()]
-    for path in sorted([*HERE.parents[1].rglob("*.py"), *pages]):
+    for path in sorted([*HERE.parents[1].rglob("*.py"), HERE / "search.js", *pages]):
         checksum.update(path.read_bytes())
     return checksum.hexdigest()[:NAME_DIGITS]
 
@@ -201,8 +202,8 @@ def _names(directives: str) -> str:
         value = locate(path)
         names = vars(value) if isinstance(value, type | ModuleType) else ()
         inside = {key: getattr(value, key) for key in names if _public(key, getattr(value, key, None), value)}
-        parts += [_entry(path, value, "###")] if not isinstance(value, ModuleType) else [inspect.getdoc(value) or ""]
-        parts += [_entry(f"{path}.{key}", member, "####") for key, member in inside.items()]
+        parts += [_entry(path, value, "##")] if not isinstance(value, ModuleType) else [inspect.getdoc(value) or ""]
+        parts += [_entry(f"{path}.{key}", member, "###") for key, member in inside.items()]
     return "\n\n".join(parts)
 
 

@@ -103,6 +103,15 @@ def test_every_verb_is_described_and_every_page_and_test_that_is_promised_is_the
     assert len(named) > 20 and not [name for name in named if not (ROOT / name).is_file()]
 
 
+def test_one_line_installs_the_program_everywhere():
+    line = "pip install 'layer-reporter[docs] @ git+ADDRESS'"
+    text = "\n".join(PAGES.values())
+    named = re.findall(r"pip install [^`#\n]*", text)
+    of_program = [command for command in named if "'layer-reporter[" not in command or "@" in command]
+    assert {command.strip() for command in of_program if ".venv" not in command and " -q " not in command} == {line}
+    assert text.count(line) == 4
+
+
 def test_the_readme_is_short_and_shows_what_a_stored_run_printed():
     """The file holds what the commands printed for MiniLM and SmolLM2, in full."""
     links = re.findall(r"\]\(([^)#:]+)\)", README)
