@@ -23,6 +23,7 @@ from reporter.store.database import Store
 from reporter.store.schema import tables
 from reporter.store.views import VIEWS, View
 from reporter.study import study_schema
+from reporter.study.study import study_form
 
 # The page of ``reporter metrics NAME``: definitions, options, and the columns where the numbers are found.
 
@@ -247,15 +248,21 @@ _WORDS_OF_PART = 100
 """A shorter part stays on the page of its key."""
 
 
-def keys_pages(schema: Schema) -> dict[str, str]:
-    """Return the pages, in Markdown: one for all short keys, one for each section, and for the parts of long ones."""
+def keys_pages(schema: Schema, examples: Mapping[str, str]) -> dict[str, str]:
+    """Return the pages, in Markdown: one for all short keys, one for each section, and for the parts of long ones.
+
+    Args:
+        schema: of a study.
+        examples: for some keys a value as YAML.
+    """
     parts, shown = schema["$defs"], {"Options"}
     short, sections, pages = list[str](), list[tuple[str, str]](), dict[str, str]()
     for key, form in schema["properties"].items():
         inside = [name for name in _reached(form, parts) if name not in shown and key != "metrics"]
         shown.update(inside)
         lead = f"{prose(form.get('description', ''))}\n\n"
-        lead += facts({"Value": _holds(form, parts), "Default": _default(key, form, schema)})
+        example = code(f"{key}: {examples[key]}") if key in examples else ""
+        lead += facts({"Value": _holds(form, parts), "Default": _default(key, form, schema), "Example": example})
         if key == "metrics":
             lead += "\nEach metric lists its options on [its own page](metrics/index.md).\n"
         if not inside:
@@ -361,7 +368,7 @@ def reference_pages() -> dict[str, str]:
             looked_at,
         ),
         **_tables(),
-        **keys_pages(study_schema(offer())),
+        **keys_pages(study_schema(offer()), study_form(offer()).examples),
         "glossary.md": _glossary(),
         "python-names.md": _python(),
     }

@@ -125,7 +125,7 @@ function show() {
   for (const field of document.querySelectorAll("input[name=q]")) field.value = query;
   const found = find(index(globalThis.searchSections), query).slice(0, 20);
   const items = found.map(({ page, title, anchor, heading, text }) => {
-    const name = heading === title ? title : `${title}: ${heading}`;
+    const name = heading === title ? title : `${title} › ${heading}`;
     const link = element("a", [name], { href: `${page}#${anchor}` });
     const marked = snippet(text, query).map((piece) => (piece.marked ? element("mark", [piece.text]) : piece.text));
     return element("li", [link, element("p", marked, { className: "context" })]);

@@ -40,6 +40,8 @@ _SETTINGS: dict[str, Any] = {
     "myst_heading_anchors": 3,
     "html_theme": "furo",
     "html_copy_source": False,  # its pages are in the repository
+    "html_static_path": [str(HERE / "static")],
+    "html_css_files": ["pictures.css"],
     "html_use_index": False,
     "html_domain_indices": False,
     "autodoc_default_options": {"members": True, "exclude-members": "model_config"},
@@ -101,6 +103,7 @@ def write_sources(folder: Path) -> None:
     for name, text in pages.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")
+    shutil.copytree(written / "pictures", folder / "pictures")
 
 
 def _elsewhere() -> dict[str, Path]:
@@ -114,6 +117,8 @@ def _sections(text: str) -> dict[str, str]:
 
 
 def _relinked(text: str) -> str:
+    text = text.replace("](../reporter/app/docs/pages/", "](")
+
     def link(match: re.Match[str]) -> str:
         label, to = match.groups()
         page = to if "://" in to else _ELSEWHERE.get(to) or to.removeprefix("reporter/app/docs/pages/")
@@ -149,7 +154,8 @@ def _make_from(sources: Path, out: Path) -> None:
 def _state() -> str:
     checksum = hashlib.sha256()
     pages = [*(HERE / "pages").rglob("*.md"), *_elsewhere().values()]
-    for path in sorted([*HERE.parents[1].rglob("*.py"), HERE / "search.js", *pages]):
+    beside = [*HERE.glob("*.js"), *(HERE / "static").iterdir(), *(HERE / "pages/pictures").iterdir()]
+    for path in sorted([*HERE.parents[1].rglob("*.py"), *beside, *pages]):
         checksum.update(path.read_bytes())
     return checksum.hexdigest()[:NAME_DIGITS]
 
@@ -175,6 +181,7 @@ def write_plain(sources: Path, out: Path) -> None:
     for name, text in plain.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_text(text, "utf-8")
+    shutil.copytree(sources / "pictures", out / "pictures")
     (out / "llms.txt").write_text(_llms(shown, plain), "utf-8")
 
 
