@@ -6,6 +6,7 @@ import { explorer } from "./page.js";
 import "./figures.js";
 import { showJourneys } from "./journeys.js";
 import { showSlots } from "./panels.js";
+import "./searched.js";
 import "./tables.js";
 
 const show = explorer?.entries ? showJourneys : explorer?.who ? showSlots : null;

@@ -725,6 +725,7 @@ def answer(
     study: Study,
     out: Out = Path("results"),
     only: Annotated[Names, option("Answer only these questions; may be repeated.", "NAME,…")] = None,
+    texts: Annotated[bool, flag("--texts", "Print the texts and tokens behind the answers instead.")] = False,
     brief: Annotated[bool, flag("--brief", "Print ten lines, for a pull request or a job summary.")] = False,
     json: Annotated[bool, flag("--json", "Print JSON. `reporter docs` has its fields.")] = False,
 ) -> None:
@@ -735,19 +736,19 @@ def answer(
     names the questions that the study does not answer.
     """
     from reporter.judge.questions.question import markdown
-    from reporter.runs.whole import ask
+    from reporter.runs.whole import ask, ask_texts
 
-    if brief and json:
-        raise UsageError("--brief and --json cannot be combined; choose one")
+    if brief and (json or texts):
+        raise UsageError(f"--brief and {'--json' if json else '--texts'} cannot be combined; choose one")
     study = _id_of(study)
-    answers = ask(study, out, _names(only))
+    answers = [ask_texts(study, out, _names(only))] if texts else ask(study, out, _names(only))
     if brief or json:
         from reporter.app import short_forms
 
         form = short_forms.as_form(study, out, answers)
         typer.echo(form.model_dump_json(indent=1) if json else short_forms.brief(form))
         return
-    typer.echo(markdown(answers, bool(only)))
+    typer.echo(markdown(answers, bool(only) or texts))
 
 
 @app.command()

@@ -81,9 +81,9 @@ def model_indices(study: str, store: Store) -> dict[str, dict[str, Any]]:
 def _parquet(study: str, store: Store, folder: Path) -> list[str]:
     written = []
     with confined((), folder) as connection:
-        for name in tables():
-            if name in ("schema_version", "studies", "cells", "corpus_texts"):  # of a machine, or somebody's texts
-                continue
+        for name, described in tables().items():
+            if name in ("schema_version", "studies", "cells", "corpus_texts") or "begins" in described.types:
+                continue  # of a machine, or somebody's texts
             frame = store.frame(f"SELECT * FROM {name} WHERE study = ?", [study])
             if len(frame):
                 connection.register("found", frame.convert_dtypes())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from reporter.core.places import listed
-from reporter.judge.questions.lead import COMPARISON
+from reporter.core.places import capital, listed
+from reporter.judge.questions.lead import CLAIMS, COMPARISON
 from reporter.judge.questions.question import Answer, Box
 from reporter.report.card import Card
 from reporter.report.contents import Contents
@@ -20,6 +20,7 @@ from reporter.runs.whole import ask
 from reporter.study.study import StudyFile
 
 MOST_LINES = 10
+MOST_CLAIMS = 3
 MOST_BOXES = 2
 """Boxes of an answer, one for each model, that the short form shows."""
 
@@ -143,12 +144,18 @@ def brief(form: StudyForm) -> str:
     for name in form.leads:
         if name == COMPARISON:
             lines += [f"- {sentence.text} ({sentence.strength})" for sentence in form.comparison]
+        elif name == CLAIMS and name in answers:
+            lines += _of_claims([row for row in answers[name].rows["claims"] if row["reading"] == 1])
         elif name in answers:
             lines += _of_answer(answers[name])
-    if "claims" in answers and (rows := answers["claims"].rows.get("claims")):
-        counts = Counter(str(row["verdict"]) for row in rows if row["reading"] == 1)
-        lines.append(f"- Claims: {listed(f'{count} {verdict}' for verdict, count in counts.items())}.")
     return "\n".join([*lines[: MOST_LINES - 1], f"- Measured: {form.measured}"])
+
+
+def _of_claims(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how many claims have which verdict, and a line for each of the first claims."""
+    counts = Counter(str(row["verdict"]) for row in rows)
+    yield f"- **Claims: {listed(f'{count} {verdict}' for verdict, count in counts.items())}.**"
+    yield from (f"  {capital(row['verdict'])}: {row['says']}" for row in rows[:MOST_CLAIMS])
 
 
 def _of_answer(answer: AnswerForm) -> Iterator[str]:

@@ -142,11 +142,21 @@ def bounded(text: str) -> str:
 
 _OUT_OF_MEMORY = {"OutOfMemoryError", "OutOfMemoryException"}  # of torch on a device, and of DuckDB
 _MESSAGES = {
-    RuntimeError: ("DefaultCPUAllocator: can't allocate memory", "bad_alloc", "can't start new thread"),
+    RuntimeError: (
+        "DefaultCPUAllocator: can't allocate memory",
+        "bad_alloc",
+        "can't start new thread",
+        "CUDA error: out of memory",
+        "CUBLAS_STATUS_ALLOC_FAILED",
+        "CUSOLVER_STATUS_ALLOC_FAILED",
+        "CUDNN_STATUS_ALLOC_FAILED",
+        "MPS backend out of memory",
+    ),
     ImportError: ("failed to map segment",),
 }
 """How memory runs out without a class of its own. With 200 to 1,400 MiB of address space, none of 22 attempts to import
-torch, fill tensors, decompose matrices or start threads ended in a MemoryError; 19 ended in one of these errors."""
+torch, fill tensors, decompose matrices or start threads ended in a MemoryError; 19 ended in one of these errors. The
+libraries of CUDA that allocate beside torch, and MPS, raise one as well, or a subclass of it."""
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
@@ -158,7 +168,8 @@ def is_out_of_memory(error: BaseException | None) -> bool:
             return True
         if isinstance(error, OSError) and error.errno == errno.ENOMEM:
             return True
-        if any(text in str(error) for text in _MESSAGES.get(type(error), ())):
+        texts = (text for kind, of_kind in _MESSAGES.items() if isinstance(error, kind) for text in of_kind)
+        if any(text in str(error) for text in texts):
             return True
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return False

@@ -62,6 +62,8 @@ def estimate(value: Any, low: Any = None, high: Any = None) -> str:
         return short(value)
     size = max(abs(value), abs(low), abs(high))
     decimals = max(math.ceil(-math.log10(high - low)), 1 - math.floor(math.log10(size)))
+    for _ in range(2):  # an end that is not 0 does not read as 0: the interval would seem to touch it
+        decimals += any(end != 0 and float(f"{end:.{max(decimals, 0)}f}") == 0 for end in (low, high))
     if decimals > MOST_DECIMALS:
         return f"{short(value)} {interval(low, high, 3)}"
     texts = (f"{part:z,.{max(decimals, 0)}f}".replace("-", "−") for part in (value, low, high))

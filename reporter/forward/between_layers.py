@@ -13,7 +13,7 @@ from reporter.forward.batch import GROUPS, HALVES, HiddenBatch, LayerStates, gro
 from reporter.forward.means import PerToken
 from reporter.forward.observable import Field, Key, Observable, Setting, Sum
 from reporter.forward.token_categories import STRATA, VIEWS
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.linear import Joint, merged
 from reporter.models.places import Layout, Place
 
@@ -263,7 +263,7 @@ def cosines_of_layers(states: Sequence[torch.Tensor]) -> torch.Tensor:
     In float64, since consecutive states are often nearly parallel, and the angle of a cosine near 1 magnifies its
     rounding.
     """
-    x = torch.stack(list(states), dim=1).double()
+    x = wide(torch.stack(list(states), dim=1))
     x /= torch.linalg.vector_norm(x, dim=2, keepdim=True)
     return (x @ x.mT).clamp_(-1, 1)
 

@@ -16,7 +16,7 @@ from reporter.forward.observable import Observable
 from reporter.forward.output import ModelOutput, Settings, forward, joined
 from reporter.forward.reading import batched
 from reporter.forward.token_categories import ORDINARY, SPECIAL, STRATA
-from reporter.geometry.arrays import Ints
+from reporter.geometry.arrays import Ints, exact_products
 from reporter.models.load import LoadedModel
 from reporter.models.states import SavedStates
 from reporter.texts.tokens import (
@@ -117,6 +117,7 @@ def measure(
             waiting = deque(batched(tokens, budget, model))
             while waiting:
                 group, given = _next(waiting, budget), time.perf_counter()
+                parts: list[ModelOutput] = []  # where memory ran out, what it had made gives its memory back
                 try:
                     parts = [forward(model, batch, settings, corpus.name) for batch in group]
                     seen(parts)
@@ -160,6 +161,7 @@ def _halved(group: list[TokenBatch], model: LoadedModel | SavedStates) -> int:
     return size // 2
 
 
+@exact_products()
 def _show(hidden: HiddenBatch, watchers: Sequence[Observable]) -> None:
     try:
         for watcher in watchers:

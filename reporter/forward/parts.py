@@ -69,6 +69,29 @@ def _solver(seed: int, numbers: int) -> Floats:
     return np.asarray(np.linalg.pinv(_designs(seed, numbers)))
 
 
+def influences_of(spread: Spread, places: int, seed: int) -> tuple[Ints, Floats] | None:
+    """Return the texts that a number rests on, and how far the number falls, to first order, without each of them.
+
+    Args:
+        spread: how the number varies, as for :func:`parts_of`.
+        places: texts of the corpus.
+        seed: the study's seed.
+
+    Returns:
+        places of texts (of clusters: of their first texts), shape (t,), and influences, (t,); None where the texts of
+        a group cannot be separated: replicates of a corpus of more than ``PARTS`` texts, and half-samples.
+    """
+    if isinstance(spread, Error):
+        if spread.of is None or not len(spread.of.each):
+            return None
+        texts, which = np.unique(spread.of.texts, return_inverse=True)
+        return texts, np.bincount(which, spread.of.each) / len(spread.of.each)
+    if len(spread) != REPLICATES or places > PARTS:
+        return None
+    parts = parts_of(spread, places, seed)
+    return None if parts is None else (np.arange(places), parts[:places])
+
+
 def parts_of(spread: Spread, units: int, seed: int) -> Floats | None:
     """Return the parts of the groups in a number, scaled so that Σ φ² is the square of its standard error.
 

@@ -59,7 +59,8 @@ class Measured:
         """Return the input of a metric for one token set; ``views`` are all that it will read."""
         facts, texts = self.facts, self.of.texts
         read = (self.observables, facts.layout, facts.counts.distinct_texts, view, self.of.seed, self.memo)
-        facts_of_texts = (texts.name, texts.words, facts.head_problem, facts.unfed, self.device, views)
+        device = "cpu" if self.device == "mps" else self.device  # Apple's has no float64, in which metrics compute
+        facts_of_texts = (texts.name, texts.words, facts.head_problem, facts.unfed, device, views)
         return Observed(*read, *facts_of_texts, load_head=self._head, clustered=texts.clusters is not None)
 
     def _head(self) -> Head:

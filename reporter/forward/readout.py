@@ -15,7 +15,7 @@ import torch
 from reporter.forward.batch import HiddenBatch, LayerStates, key_of
 from reporter.forward.means import PerToken, SampledTokens
 from reporter.forward.token_categories import SPECIAL
-from reporter.geometry.arrays import Bools, Ints
+from reporter.geometry.arrays import Bools, Ints, wide
 from reporter.geometry.neighbours import compare
 from reporter.geometry.pairs import TableRows
 from reporter.models.head import Head
@@ -70,7 +70,8 @@ class Readout:
         rows = max(1, _LOGITS // self.model.anatomy.vocabulary_size)
         for start in range(0, len(states), rows):
             part = states[start : start + rows]
-            yield torch.log_softmax(self.head.logits(part if closed else self.model.close(part)).float(), dim=-1)
+            log_p = torch.log_softmax(self.head.logits(part if closed else self.model.close(part)).float(), dim=-1)
+            yield log_p.to(states.device)
 
     def prediction(self, batch: TokenBatch, seed: int) -> Prediction:
         """Return which tokens of a batch are predicted.
@@ -113,14 +114,14 @@ class Readout:
         where = tuple(torch.as_tensor(index, device=device) for index in prediction.tokens)
         states = last[tuple(torch.as_tensor(index, device=device) for index in prediction.read)]
         targets = torch.as_tensor(batch.ids[prediction.tokens], device=device)
-        losses = torch.full(batch.ids.shape, torch.nan, dtype=torch.float64, device=device)
         parts, start = [], 0
         for log_p in self.log_probabilities(states, closed=True):
             some = targets[start : start + len(log_p)]
-            parts.append(-log_p.gather(1, some[:, None])[:, 0].double())
+            parts.append(-log_p.gather(1, some[:, None])[:, 0])
             start += len(log_p)
+        losses = wide(torch.full(batch.ids.shape, torch.nan, device=device))
         if parts:
-            losses[where] = torch.cat(parts)
+            losses[tuple(index.to(losses.device) for index in where)] = wide(torch.cat(parts))
         return losses
 
 
@@ -306,7 +307,7 @@ class Journey(SampledTokens):
         vocabulary, rows = layer.batch.vocabulary, self._rows
         if vocabulary is not None and len(rows):
             if vocabulary.table.shape[1] == layer.states.shape[1]:
-                states = layer.states[torch.from_numpy(rows).to(layer.states.device)]
+                states = layer.states[torch.from_numpy(rows).to(layer.states.device)].to(vocabulary.table.device)
                 closeness = compare(states, layer.batch.token_ids[rows], TableRows(vocabulary.table), ("cosine",))
                 rank = closeness.ranks["cosine"]
                 for kind, column in ((FUNCTION, 0), (CONTENT, 1)):

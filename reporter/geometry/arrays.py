@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -37,6 +38,29 @@ def silent(what: str, done: int, total: int) -> None:
 def wide(x: Tensor) -> Tensor:
     """Return float64 numbers, on the processor where the accelerator has none (Apple's)."""
     return x.cpu().double() if x.device.type == "mps" else x.double()
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Let products of float32 numbers round as float32 inside the block, whatever precision the caller's program set.
+
+    ``torch.set_float32_matmul_precision("high")``, which many training scripts call, rounds the factors on a GPU to 11
+    bits. A model may run so; sums over states and the margins of searches may not.
+    """
+    import torch
+
+    backends: Any = torch.backends
+    products = backends.cuda.matmul, backends.mkldnn.matmul
+    before = [backend.fp32_precision for backend in products]
+    for backend, precision in zip(products, before, strict=True):
+        if precision not in ("none", "ieee"):
+            backend.fp32_precision = "ieee"
+    try:
+        yield
+    finally:
+        for backend, precision in zip(products, before, strict=True):
+            if backend.fp32_precision != precision:
+                backend.fp32_precision = precision
 
 
 def blocks(table: Tensor, size: int = BLOCK) -> Iterator[tuple[int, Tensor]]:

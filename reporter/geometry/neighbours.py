@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reporter.geometry.arrays import TINY, ArgumentError, Floats, Ints, wide
+from reporter.geometry.arrays import TINY, ArgumentError, Floats, Ints, exact_products, wide
 from reporter.geometry.pairs import UNIT32, UNIT64, TableRows, measured, roundings, smallest
 
 Nearness = Literal["cosine", "distance"]
@@ -96,6 +96,7 @@ def nearest_of_any(x: Tensor, k: int, further: Sequence[int] = ()) -> Neighbours
     return near
 
 
+@exact_products()
 def nearest_within(
     x: Tensor | NDArray[np.floating],
     groups: Sequence[Tensor | None],
@@ -282,6 +283,7 @@ class Closeness:
     nearest: Mapping[Nearness, Ints]
 
 
+@exact_products()
 def compare(
     states: Tensor, own_ids: Ints, vectors: TableRows, measures: tuple[Nearness, ...] = BOTH, nearest: int = 0
 ) -> Closeness:
@@ -351,16 +353,16 @@ class _Search:
     def see(self, first: int, products: Tensor, norms: Tensor) -> None:
         """Take in a block of vectors."""
         device = products.device
-        x_norm = self._norm.to(device).float()
+        x_norm = self._norm.float().to(device)
         if self._measure == "cosine":
             scores = products / x_norm.clamp_min(TINY)[:, None] / norms.clamp_min(TINY)
             scores.masked_fill_(norms[None] <= TINY, -torch.inf)
             margins = torch.full_like(x_norm, 2 * self._roundings * UNIT32)
         else:
             scores = products - norms.square() / 2
-            largest = torch.maximum(norms.max(), self._own_norm.to(device).float())
+            largest = torch.maximum(norms.max(), self._own_norm.float().to(device))
             margins = 2 * self._roundings * UNIT32 * (x_norm + largest) * largest
-        above = scores - self._score.to(device).float()[:, None]
+        above = scores - self._score.float().to(device)[:, None]
         self._count += (above > margins[:, None]).sum(dim=1).to(self._count.device)
         near = (above.abs() <= margins[:, None]) & self._defined.to(device)[:, None]
         for state, vector in _pairs(near.nonzero().to(self._wide.device), self._wide.shape[1]):
@@ -386,11 +388,11 @@ class _Search:
         exact = self._wide.new_full(self._best.shape, -torch.inf)
         for state, column in _pairs(kept.nonzero().to(exact.device), self._wide.shape[1]):
             exact[state, column] = self._exact(state, self._vectors.wide(self._ids.to(exact.device)[state, column]))[0]
-        scores, ids, last = exact.cpu().numpy(), self._ids.cpu().numpy(), self._best[:, -1].double().cpu().numpy()
+        scores, ids, last = exact.cpu().numpy(), self._ids.cpu().numpy(), self._best[:, -1].cpu().double().numpy()
         order = np.lexsort((ids, -scores), axis=1)[:, : self._k]
         scores = np.take_along_axis(scores, order, axis=1)
         nearest_ids = np.where(np.isfinite(scores), np.take_along_axis(ids, order, axis=1), -1)
-        certain = scores[:, -1] > last + self._margins.double().cpu().numpy()
+        certain = scores[:, -1] > last + self._margins.cpu().double().numpy()
         certain |= ~kept.all(dim=1).cpu().numpy() | (kept.shape[1] == len(self._vectors))
         if self._measure == "cosine":  # a zero state has no nearest
             nothing = (self._norm <= TINY).cpu().numpy()

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reporter.geometry.arrays import BLOCK, TINY, Floats, Ints, Progress, silent, wide
+from reporter.geometry.arrays import BLOCK, TINY, Floats, Ints, Progress, exact_products, silent, wide
 
 # Rows of a table in two precisions: products in float32, a block at a time, and what rounding leaves open in float64.
 #
@@ -185,7 +185,8 @@ def tiles(
         for j in range(i if columns is None else 0, len(other), size):
             diagonal = columns is None and j == i
             y, y_sizes = (x, x_sizes) if diagonal else other.block(j, j + size)
-            dots = torch.mm(x, y.T, out=workspace.get("dot", (len(x), len(y))))
+            with exact_products():
+                dots = torch.mm(x, y.T, out=workspace.get("dot", (len(x), len(y))))
             yield Tile(dots, (x_sizes, y_sizes), (i, j), diagonal, workspace)
             done += len(x) * (len(x) - 1) // 2 if diagonal else dots.numel()
         progress(what, done, total)

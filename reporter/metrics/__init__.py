@@ -8,10 +8,13 @@ from reporter.core.table import NUMBER_ROWS, Row
 
 def _number_rows() -> dict[str, tuple[type[Row], ...]]:
     from reporter.metrics.analysis import analyses
-    from reporter.metrics.base import TextParts, Value, catalogue
+    from reporter.metrics.base import TextInfluence, TextParts, Value, catalogue
 
     definitions = {**catalogue(), **analyses()}
-    return {"": (Value, TextParts), **{name: definition.tables for name, definition in definitions.items()}}
+    return {
+        "": (Value, TextParts, TextInfluence),
+        **{name: definition.tables for name, definition in definitions.items()},
+    }
 
 
 NUMBER_ROWS.append(_number_rows)

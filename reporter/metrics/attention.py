@@ -21,7 +21,7 @@ from reporter.charts.profile import beside
 from reporter.charts.styles import Styles, alt
 from reporter.core.errors import ReporterError
 from reporter.core.table import Comparable, OfModel, Row, at_place, column, of_cell
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Floats, Ints, wide
 from reporter.geometry.intervals import of_units, student_interval
 from reporter.metrics._items import stream, units_of
 from reporter.metrics.analysis import Context, Corpus, analysis
@@ -288,7 +288,7 @@ def _heads(weights: Tensor, threshold: float, causal: bool) -> Floats:
     entropy = (torch.special.entr(p).sum(dim=-1) / may.log()).mean(dim=-1)
     distance = (p * (places[1:, None] - places).abs()).sum(dim=-1).mean(dim=-1)
     sinks = first.mean(dim=-1) > threshold
-    measured = torch.stack([first[..., 1:].mean(dim=-1), sinks.to(entropy), entropy, distance]).double()
+    measured = wide(torch.stack([first[..., 1:].mean(dim=-1), sinks.to(entropy), entropy, distance]))
     if not bool(measured.isfinite().all()):
         raise ReporterError("its attention weights are not finite; the weights may be damaged")
     return np.asarray(measured.cpu().numpy())

@@ -334,6 +334,32 @@ class TextParts(UnderView, table="text_parts"):
     )
 
 
+BEGINNING = 200
+"""Characters of a text that tables hold."""
+
+
+def beginning(text: str) -> Any:
+    """Declare a column with the beginning of a text; the runner fills it where a row names a text of its corpus."""
+    return column(f"the first {BEGINNING} characters of {text}", default="")
+
+
+TEXT_NUMBER = "position of the text in the corpus, from 1; with `cluster`, of the first text of the cluster"
+
+
+class TextInfluence(UnderView, table="text_influences"):
+    """One of the texts that a main statistic depends on most at a layer, under the study's first token set.
+
+    Averages of a corpus of more than 100 texts have no rows: their intervals rest on groups of texts.
+    """
+
+    statistic: str = column("statistic, the second part of a number's name", key=True)
+    layer: int = column("0 = embedding, 1..L = blocks", key=True)
+    rank: int = column("1 = the text that moves the number most", key=True)
+    text: int = column(TEXT_NUMBER)
+    value_without: float = column("the number without this text, to first order")
+    begins: str = beginning("the text")
+
+
 class PairValue(OfPair, table="layer_pairs"):
     """A number for two layers, of one model or of two, on the same texts.
 

@@ -14,7 +14,19 @@ from reporter.core.table import TOKEN, Comparable, Row, UnderView, at_place, col
 from reporter.core.threads import spread
 from reporter.geometry.arrays import Ints
 from reporter.geometry.intervals import error_over_texts
-from reporter.metrics.base import INFLUENCES, Between, Options, Size, Statistic, Value, completing, metric, undefined
+from reporter.metrics.base import (
+    INFLUENCES,
+    TEXT_NUMBER,
+    Between,
+    Options,
+    Size,
+    Statistic,
+    Value,
+    beginning,
+    completing,
+    metric,
+    undefined,
+)
 from reporter.store.answers import SAME
 
 if TYPE_CHECKING:
@@ -31,6 +43,7 @@ FEWEST = 3  # occurrences of a type that is listed
 SURE = 3
 """Tokens of a half to a dimension below which the interval of `linear` covers far less than it says."""
 LISTED = 10  # types at each layer
+MOVED = 10  # tokens, each in its text, at each layer
 
 _OVER = (
     "h is the model's state at layer l and h⁰ the base's at the same layer. Where the models differ in depth, the "
@@ -154,6 +167,19 @@ class MovedToken(UnderView, table="moved_tokens"):
     cosine: float = column("mean of cos(h, h⁰)")
 
 
+class MovedText(UnderView, table="moved_texts"):
+    """One of the tokens, each in its text, whose states are farthest from their states in the base, at one layer."""
+
+    place: Place = at_place()
+    rank: int = column("1 = farthest", key=True)
+    text: int = column(TEXT_NUMBER)
+    position: int = column("position of the token in the text, from 0, special tokens counted")
+    token: str = column(TOKEN)
+    distance: float = column("‖h − h⁰‖ / ‖h⁰‖")
+    cosine: float = column("cos(h, h⁰)")
+    begins: str = beginning("the text")
+
+
 @dataclass(frozen=True, eq=False)
 class _Shared:
     """The states by which two models are compared: the same tokens, or mean states of the same texts.
@@ -163,22 +189,24 @@ class _Shared:
         theirs: of the other one, in the same order.
         texts: which text each row belongs to, (n,).
         types: which token each row is, (n,); None for texts.
+        positions: where in its text each token is, (n,); None for texts.
     """
 
     mine: TokenSelection | PooledTexts
     theirs: TokenSelection | PooledTexts
     texts: Ints
     types: Ints | None
+    positions: Ints | None = None
 
     @classmethod
     def of(cls, seen: Observed, other: Observed, options: ChangeOptions) -> _Shared:
         """Return the tokens that both keep, or the texts where their tokenizers disagree."""
+        from reporter.forward.token_sample import POSITION, Pooled
         from reporter.forward.token_sample import TOKEN as ID
-        from reporter.forward.token_sample import Pooled
 
         a, b = seen.token_sample(options.sample).shared(other.token_sample(options.sample))
         if np.array_equal(a.facts[:, ID], b.facts[:, ID]):
-            return cls(a, b, a.texts, a.facts[:, ID])
+            return cls(a, b, a.texts, a.facts[:, ID], a.facts[:, POSITION])
         size = options.size_of("pooled")
         ours, base_texts = (side.get(Pooled).texts(side.strata, size, side.device) for side in (seen, other))
         ours, base_texts = ours.shared(base_texts)
@@ -217,6 +245,8 @@ def _compare(seen: Observed, bases: Sequence[Observed], options: ChangeOptions) 
 
 
 def _values_at(seen: Observed, shared: _Shared, place: Place, counterpart: Place | None, ending: str) -> Iterator[Row]:
+    from reporter.forward.token_sample import TokenNames
+
     n = len(shared.texts)
     names = ("cosine", "distance", "moved") if not ending else ("distance_seed",)
     if counterpart is None or n < 2:
@@ -246,8 +276,14 @@ def _values_at(seen: Observed, shared: _Shared, place: Place, counterpart: Place
             value = float(numbers.mean())
             error = error_over_texts(numbers - value, texts, len(numbers), seen.texts)
             yield Value(f"{name}{ending}", place, value, len(numbers), spread=error)
-    if shared.types is not None and not ending and place in seen.path:
-        yield from _farthest(seen, place, shared.types[rows], values["distance"], values["cosine"])
+    if shared.types is not None and shared.positions is not None and not ending and place in seen.path:
+        types, distance, cosines = shared.types[rows], values["distance"], values["cosine"]
+        yield from _farthest(seen, place, types, distance, cosines)
+        tokens = seen.get(TokenNames).tokens
+        for rank, i in enumerate(np.lexsort((texts, -distance))[:MOVED].tolist(), 1):
+            if distance[i] > 0:
+                name, where = tokens.get(str(int(types[i])), ""), int(shared.positions[rows][i])
+                yield MovedText(place, rank, int(texts[i]) + 1, where, name, float(distance[i]), float(cosines[i]))
 
 
 def _farthest(
@@ -291,7 +327,7 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
 
 @metric(
     title="Change against the base",
-    version=8,
+    version=9,
     summary="How far the states of a tuned, quantised, pruned or distilled model are from the states of its base, by "
     "token and layer.",
     statistics=STATISTICS,
@@ -300,7 +336,7 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
     options=ChangeOptions,
     cost="a comparison of the kept tokens of both models, and two linear maps per layer",
     between=Between(_compare, of=("base",), own=True),
-    tables=(MovedToken,),
+    tables=(MovedToken, MovedText),
 )
 def change(seen: Observed, options: ChangeOptions) -> Iterator[Value]:
     """Yield nothing: alone, a model has not changed."""

@@ -25,7 +25,7 @@ from reporter.geometry.statistics import correlation, ranks
 from reporter.metrics._classifiers import all_the_same
 from reporter.metrics._items import ALL_MODELS, ModelNames, drawn_texts, evenly, ids_read, unseen
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import Statistic, Value, undefined
+from reporter.metrics.base import BEGINNING, Statistic, Value, beginning, undefined
 from reporter.metrics.probes import accuracies
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsPath, Name, Part, Text, one_of, wrong
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from reporter.texts import Texts
 
 FEWEST = 20
+MOST_WRONG = 100
+"""Pairs of a layer that ``partner_texts`` has."""
 DIGITS = 6  # of the distance of unit vectors: those that are equal but for rounding in float32 are equally near
 OWN = "own"
 """The pooling of a sentence encoder's own pipeline, see :mod:`reporter.models.sentence`."""
@@ -282,13 +284,34 @@ class PartnerNumber(OfModel, table="partner_numbers", metric="partners"):
     halves: bool = column("whether the pairs are the two halves of each text of a corpus")
 
 
+class PartnerText(OfModel, table="partner_texts", metric="partners"):
+    """A pair whose cosine is wrong at one layer, of vectors as the model gives them: the worst ones come first.
+
+    Of partners to find: a text that another partner is nearer to. Of pairs with scores: a pair whose cosine has another
+    rank than its score.
+    """
+
+    partner_set = PartnerNumber.partner_set
+    pooling: str = column(f"{POOLED}; 'own': what a sentence encoder itself returns", key=True)
+    place: Place = at_place()
+    pair: int = column("number of the pair as the model reads them, from 1", key=True)
+    rank: int | None = column("rank of the partner among all by cosine, 1 = nearest; NULL for pairs with scores")
+    off: float | None = column(
+        "rank of the cosine minus the rank of the score, over the number of pairs: above 0 the model takes the texts "
+        "for more alike than people do; NULL for partners to find"
+    )
+    begins: str = beginning("the text")
+    partner: str = beginning("its partner")
+    nearest: str | None = column(f"the first {BEGINNING} characters of the partner that is nearer", default=None)
+
+
 @analysis(
     title="Pairs of texts",
     summary="Do cosines of pairs of texts follow human scores? Is a text's partner, such as a translation, nearest?",
     question="similarity",
     statistics=STATISTICS,
     cost="a forward pass over the pairs; per layer, pooling and treatment the cosines of all pairs",
-    tables=(PartnerNumber,),
+    tables=(PartnerNumber, PartnerText),
     charts=(BY_LAYER,),
     section=Section(
         PartnersSpec,
@@ -298,7 +321,7 @@ class PartnerNumber(OfModel, table="partner_numbers", metric="partners"):
         (Reference("halves", "corpora"), Reference("models", "models", several=True)),
         example="{search: {halves: CORPUS}}",
     ),
-    version=3,
+    version=4,
     resolve=_resolve,
     unfit=_unfit,
     pooled=True,
@@ -340,7 +363,10 @@ def partners(item: WrittenPartners | TextHalves, context: Context) -> Iterator[R
             at_place[OWN] = of_pipeline[1]
         for pooling, measured in at_place.items():
             x, main = measured.astype(np.float64), pooling == context.pooling
-            yield from _measured(place, pooling, x, None if scores[0] is None else np.array(scores), main, halves)
+            graded_by = None if scores[0] is None else np.array(scores)
+            yield from _measured(place, pooling, x, graded_by, main, halves)
+            if main or pooling == OWN:
+                yield from _wrong(place, pooling, x, graded_by, texts, partner_texts)
         context.tell("layers", done, len(places))
 
 
@@ -391,6 +417,32 @@ def _measured(place: Place, pooling: str, x: Floats, scores: Floats | None, main
         other = (name == "spearman") == (scores is None)
         reason = "all texts have the same vector here, or all pairs the same cosine"
         yield Value(name, place, None, 0, reason="a table has either scores or partners to find" if other else reason)
+
+
+def _wrong(
+    place: Place, pooling: str, x: Floats, scores: Floats | None, texts: list[str], partner_texts: list[str]
+) -> Iterator[PartnerText]:
+    """Yield the pairs that are most wrong at a place, at most ``MOST_WRONG``."""
+    if all_the_same(x):
+        return
+    n, y = len(texts), treated(x, "raw")
+
+    def row(i: int, rank: int | None, off: float | None, nearest: str | None = None) -> PartnerText:
+        text, partner = texts[i][:BEGINNING], partner_texts[i][:BEGINNING]
+        return PartnerText(pooling, place, i + 1, rank, off, text, partner, nearest)
+
+    if scores is not None:
+        off = (ranks(-_distances((y[:n] * y[n:]).sum(axis=1))) - ranks(scores)) / n
+        for i in np.argsort(-np.abs(off), kind="stable")[:MOST_WRONG].tolist():
+            yield row(i, None, float(off[i]))
+        return
+    cosines = -_distances(y[:n] @ y[n:].T)
+    ranked = (cosines >= cosines.diagonal()[:, None]).sum(axis=1)
+    np.fill_diagonal(cosines, -np.inf)
+    nearest = cosines.argmax(axis=1)
+    for i in np.argsort(-ranked, kind="stable")[:MOST_WRONG].tolist():
+        if ranked[i] > 1:
+            yield row(i, int(ranked[i]), None, partner_texts[nearest[i]][:BEGINNING])
 
 
 def treated(x: Floats, variant: str) -> Floats:

@@ -29,7 +29,7 @@ from reporter.metrics import _classifiers as classifiers
 from reporter.metrics import _items as items
 from reporter.metrics._intervals import group_of_state
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import Cosine, Share, Statistic, Value, undefined
+from reporter.metrics.base import BEGINNING, Cosine, Share, Statistic, Value, beginning, undefined
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsTuple, InheritedText, Name, Part, Prose, one_of, wrong
 from reporter.study.problems import show
@@ -358,6 +358,13 @@ class ProbeText(OfProbe, table="probe_texts"):
     )
 
 
+class ProbeItem(OfProbe, table="probe_items"):
+    """A text or word of a probe."""
+
+    text: int = column("as probe_texts.text", key=True)
+    begins: str = beginning("the text")
+
+
 def _resolve(spec: CorpusProbe | WordsProbe, folder: Path) -> CorpusProbe | WrittenWords:
     if isinstance(spec, CorpusProbe):
         return spec
@@ -411,8 +418,8 @@ def _unfit(item: Any, texts: Mapping[str, Texts]) -> str:
     statistics=STATISTICS,
     cost="a forward pass over the sample; per layer and fold four classifiers, and with `pooling: auto` two more for "
     "the other poolings",
-    tables=(ProbePooling, ProbeText, items.Point),
-    version=8,
+    tables=(ProbePooling, ProbeText, ProbeItem, items.Point),
+    version=9,
     charts=(PROBES, BY_POOLING, SELECTIVITY),
     section=Section(
         ProbeSpec,
@@ -464,6 +471,8 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
         context.tell("layers", next(done), len(places))
         return rows
 
+    for row, text in zip(read.rows, read.texts, strict=True):
+        yield ProbeItem(row, text[:BEGINNING])
     texts: dict[str, list[str]] = {name: [] for name in read.names}
     for text, code in zip(read.texts, read.y.tolist(), strict=True):
         texts[read.names[code]].append(text)

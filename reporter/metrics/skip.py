@@ -171,6 +171,11 @@ class SkippedBlocks(OfModel, table="skipped_blocks", metric="skip"):
     change_high: float | None = column("upper end of this interval")
     texts: int = column("number of texts")
     tokens: int = column("number of predicted tokens")
+    weights: int | None = column("number of weights of the blocks; NULL where blocks share weights", "BIGINT")
+    products: float | None = column(
+        "share of a pass's multiplications with weights, those of all blocks and of the head, that the blocks take; "
+        "with experts, as if a token used all"
+    )
 
 
 class RepeatedBlocks(OfModel, table="repeated_blocks", metric="skip"):
@@ -218,7 +223,7 @@ FROM repeated_blocks WHERE study = $study ORDER BY ALL
         example="{blocks: {corpus: CORPUS}}",
     ),
     cost="about L/2 passes through L blocks and L through the head, and at most four per number of blocks above one",
-    version=6,
+    version=7,
     tables=(SkippedBlocks, RepeatedBlocks),
     charts=(REPEATS,),
 )
@@ -295,7 +300,8 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
         low, high = percentile_interval(without.replicates(seed) - drawn, units)
         least = float(sum(influence[block - 1] for block in proposal.blocks))
         which = (many, rank, ranges(proposal.blocks, commas=True), proposal.by, proposal.angle, least)
-        yield SkippedBlocks(*which, left, left - whole, low, high, len(texts), tokens)
+        size = (len(texts), tokens, *_savings(model, proposal.blocks))
+        yield SkippedBlocks(*which, left, left - whole, low, high, *size)
     if item.repeats:
         for row in _repeats(of_whole, lambda edits: losses_of(edits, "repetitions"), layers, seed):
             yield replace(row, texts=len(texts))
@@ -352,6 +358,16 @@ def _of_blocks(losses: UnitSums, cosines: UnitSums, angles: UnitSums, context: C
 
 def _without(blocks: tuple[int, ...]) -> Edit:
     return blocks[0], blocks[0] - 1, blocks[1:]
+
+
+def _savings(model: LoadedModel, blocks: Sequence[int]) -> tuple[int | None, float | None]:
+    """Return how many weights some blocks have, and their share of a pass's multiplications."""
+    of_blocks = model.weights_of_blocks
+    if not of_blocks:
+        return None, None
+    weights = sum(of_blocks[block - 1] for block in blocks)
+    head = model.anatomy.vocabulary_size * model.anatomy.width
+    return weights, weights / (sum(of_blocks) + head)
 
 
 def _readout(model: LoadedModel) -> tuple[Readout | None, str]:

@@ -168,6 +168,16 @@ class LoadedModel(MeasuredModel):
     """The longest length that texts may be padded to, and the shortest that they may not, as far as was tried."""
 
     @cached_property
+    def weights_of_blocks(self) -> tuple[int, ...]:
+        """How many weights each block has, by the numbers in their names; empty where these count other parts."""
+        counts: dict[int, int] = {}
+        for name, weight in self.module.named_parameters():
+            if block := _BLOCK.search(name):
+                counts[int(block[1])] = counts.get(int(block[1]), 0) + weight.numel()
+        layers = range(self.anatomy.layers)
+        return tuple(counts[block] for block in layers) if set(counts) == set(layers) else ()
+
+    @cached_property
     def tokenizer_hash(self) -> str:
         """Identity of what its tokenizer does to texts; of a slow one, which cannot be read, that of the checkpoint."""
         return tokenizer_hash(self.tokenizer) or f"{self.checkpoint.fingerprint} {self.checkpoint.bos}"
@@ -342,7 +352,8 @@ class LoadedModel(MeasuredModel):
         Returns:
             (…, final width); ``h`` itself where nothing follows the last block.
         """
-        return self.closing(h).to(h.device)  # of a model that is split the modules may be elsewhere
+        # Of a model that is split the modules may be elsewhere, and states that need float64 are not on Apple's device.
+        return self.closing(h.to(self.device)).to(h.device)
 
 
 def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:

@@ -10,7 +10,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Read, filled
-from reporter.core.numbers import estimate, is_null, p_value, short
+from reporter.core.numbers import estimate, interval, is_null, p_value, short
 from reporter.report.tables import Row, figure_link, parsed, read_rows, rows_of
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ def interval_plot(row: Mapping[str, Any], bound: str) -> dict[str, Any] | None:
         anchor = "start" if x(number) < WIDTH * 0.15 else "end" if x(number) > WIDTH * 0.85 else "middle"
         return {"x": x(number), "label": short(number), "anchor": anchor}
 
-    parts = [f"ours {short(value)}"]
-    parts += [f"interval {short(interval[0])} to {short(interval[1])}"] if interval else []
+    parts = [f"ours {estimate(value, *(interval or ()))}"]
     parts += [] if paper is None else [f"paper {short(paper)}"]
     return {
         "value": x(value),
@@ -323,7 +322,7 @@ def _cell(name: str, value: Any) -> str:
 def _with_interval(item: Mapping[str, Any]) -> dict[str, Any]:
     rest = {str(name): value for name, value in item.items() if name not in ("ci_low", "ci_high")}
     low, high = item.get("ci_low"), item.get("ci_high")
-    return rest if low is None or high is None else rest | {"interval": f"{_text(low)} to {_text(high)}"}
+    return rest if low is None or high is None else rest | {"interval": interval(low, high, 3)}
 
 
 def _words(name: Any) -> str:

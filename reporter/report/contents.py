@@ -15,6 +15,8 @@ from reporter.charts.styles import DECODER, ENCODER, Styles, style_models
 from reporter.core.errors import is_out_of_memory, shared_text, with_type
 from reporter.core.places import TOKEN_SETS
 from reporter.judge.questions.lead import Lead, leads
+from reporter.judge.questions.question import Answer
+from reporter.judge.questions.texts import Section, sections
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, Statistic
 from reporter.report import tables as queries
@@ -24,7 +26,7 @@ from reporter.report.claims import Claims, read_claims
 from reporter.report.compared import Compared, read_compared
 from reporter.report.downsampling import sampling
 from reporter.report.explorers import Explorer, Reader, besides, pages, read_page
-from reporter.report.findings import ShownFindings, read_answers, read_findings
+from reporter.report.findings import ShownFindings, read_answers, read_behind, read_findings
 from reporter.report.free_charts import explained, of_statistic, of_tables, over_training
 from reporter.report.journeys import read_journeys
 from reporter.report.overview import Overview, read_overview
@@ -93,6 +95,7 @@ class Contents:
     explorers: tuple[Explorer, ...] = ()
     sinks: Row | None = None
     answers: tuple[Row, ...] = ()
+    behind: Answer | None = None
     compared: Compared | None = None
     overview: Overview | None = None
     texts: Mapping[str, Row] = field(default_factory=dict)
@@ -152,6 +155,7 @@ class Contents:
             *([("training.html", "Training")] if self.trained else []),
             *explorers,
             *([("claims.html", "Claims")] if judged else []),
+            *([("examples.html", "Examples")] if self.examples else []),
             ("method.html", "Method"),
         ]
 
@@ -162,7 +166,8 @@ class Contents:
             str(answer["name"]): {name: rows_of(frame) for name, frame in answer["tables"].items()}
             for answer in self.answers
         }
-        return leads(tables, {ENCODER, DECODER} <= {style.role for style in self.scene.styles.own})
+        roles = {style.role for style in self.scene.styles.own}
+        return leads(tables, {ENCODER, DECODER} <= roles, bool(self.claims.all))
 
     @property
     def answers_of(self) -> dict[str, list[Row]]:
@@ -173,9 +178,15 @@ class Contents:
         for answer in self.answers:
             name = str(answer["name"])
             page = "index" if name in opening else ANSWERED_ON.get(name, "layers")
-            row = answer | {"tables": list(answer["tables"])}  # pages need their names alone
+            behind = [section for section in self.examples if section.answer == name]
+            row = answer | {"tables": list(answer["tables"]), "behind": behind}  # pages need the names of tables alone
             by_page.setdefault(page if page in page_names else "index", []).append(row)
         return by_page
+
+    @property
+    def examples(self) -> list[Section]:
+        """The sections of the page about texts and tokens behind the numbers."""
+        return [] if self.behind is None else sections(self.behind.tables)
 
     @property
     def glance(self) -> list[Drawn]:
@@ -253,6 +264,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
         sinks=sinks,
         compared=read_compared(overview.numbers, scene, main, [*findings.about, *claims.about]),
         texts=read_texts(read, name),
+        behind=read_behind(read, name),
         numbers_hash=read_hash(read, name),
     )
 

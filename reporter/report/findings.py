@@ -11,7 +11,8 @@ from reporter.charts.styles import FLOOR_GREY, MUTED
 from reporter.core.numbers import near
 from reporter.core.places import listed
 from reporter.judge.questions import QUESTIONS
-from reporter.judge.questions.question import boxes_of
+from reporter.judge.questions.question import Answer, boxes_of
+from reporter.judge.questions.texts import behind
 from reporter.report.sides import PAIR
 from reporter.report.tables import Row, figure_link, parsed, rows_of
 from reporter.store.rows import as_named
@@ -141,6 +142,11 @@ def picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -
 
 
 # What a study's page says of the questions that its numbers answer.
+
+
+def read_behind(read: Read, study: str) -> Answer:
+    """Read the texts and tokens behind the answers."""
+    return behind(lambda query: rows_of(read(filled(query, study=study))))
 
 
 def read_answers(read: Read, study: str, order: Mapping[str, Sequence[str]]) -> tuple[Row, ...]:

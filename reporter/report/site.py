@@ -122,6 +122,8 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
         pages["training.html"] = page("training", "Training", trained)
     if contents.claims.all or contents.findings.looked_at:
         pages["claims.html"] = page("claims", "Claims")
+    if contents.examples:
+        pages["examples.html"] = page("examples", "Examples")
     pages["method.html"] = page("method", "Method")
     return pages
 
@@ -400,6 +402,8 @@ def _write_data(fresh: Path, contents: Contents) -> None:
     frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
     for answer in contents.answers:
         frames |= answer["tables"]
+    if contents.behind is not None:
+        frames |= {f"examples-{name}": pd.DataFrame(rows) for name, rows in contents.behind.tables.items() if rows}
     frames |= {"claims": contents.claims.frame} if contents.claims.all else {}
     frames |= {"compared": contents.compared.frame} if contents.compared else {}
     frames |= {"findings": contents.findings.frame} if contents.findings.all else {}

@@ -285,6 +285,7 @@ def _share(row: Row) -> str:
 MOST_ROWS = 24
 """Rows on the page; the CSV has them all."""
 MATTERS = 0.05
+NOTHING = 0.001
 """Change of the first component's share with the sink threshold above which the page calls the threshold relevant."""
 
 SINKS = """
@@ -320,6 +321,8 @@ def _effect_of_threshold(rows: Sequence[Mapping[str, Any]]) -> str:
         return ""
     worst = measured[0]
     several = len([row for row in measured if row["value"] > MATTERS])
+    if worst["value"] < NOTHING:
+        return "Another sink threshold, from a quarter of it to four times it, would change nothing here."
     sentences = [
         f"The sink threshold {'matters' if several else 'hardly matters'}.",
         "Between a quarter of it and four times it, the variance explained by the first principal component without "

@@ -13,15 +13,29 @@ from reporter.core.places import TEXT_TOKENS
 from reporter.core.table import Row
 from reporter.forward.kept import Amount
 from reporter.forward.observed import KINDS
-from reporter.forward.parts import parts_of
+from reporter.forward.parts import influences_of, parts_of
 from reporter.forward.passes import Measured
 from reporter.forward.text_vectors import OfText
-from reporter.geometry.arrays import Progress
+from reporter.geometry.arrays import Progress, exact_products
+from reporter.geometry.intervals import Spread
 from reporter.metrics._coverage import shown
 from reporter.metrics.analysis import Context, default_pooling
-from reporter.metrics.base import PATH, Metric, Numeric, Options, PairValue, Statistic, TextParts, Value, settled
+from reporter.metrics.base import (
+    BEGINNING,
+    PATH,
+    Metric,
+    Numeric,
+    Options,
+    PairValue,
+    Statistic,
+    TextInfluence,
+    TextParts,
+    Value,
+    settled,
+)
 from reporter.models.load import LoadedModel
 from reporter.runs.plan import AnalysisCell, MetricCell
+from reporter.texts import Texts
 
 Record = dict[str, Any]
 Load = Callable[[], LoadedModel]
@@ -29,6 +43,8 @@ T = TypeVar("T")
 
 
 _LARGEST = 32767  # of a SMALLINT
+MOST_INFLUENTIAL = 3
+"""Texts of a statistic and layer that ``text_influences`` has."""
 NO_INTERVAL = "the interval is not finite and was left out"
 
 
@@ -42,6 +58,7 @@ class Computed:
     warnings: Sequence[str] = ()
 
 
+@exact_products()
 def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     """Return the numbers of a metric. A number that is not finite becomes NULL with a reason.
 
@@ -51,7 +68,7 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     """
     began, metric = time.perf_counter(), cell.metric
     statistics = {statistic.name: statistic for statistic in metric.statistics}
-    rows = Rows(_parts_of(cell, sides), sides[0].facts.layout.layers, statistics)
+    rows = Rows(_parts_of(cell, sides), sides[0].facts.layout.layers, statistics, sides[0].of.texts)
     for view in cell.views:
         observed = [side.seen(view, cell.views) for side in sides]
         rows.texts, rows.seed = min(side.texts for side in observed), observed[0].seed
@@ -149,6 +166,7 @@ class Rows:
         layers: blocks of the (first) model, for the depth.
         statistics: the metric's statistics by name. Some values are fixed by their definition; main statistics have
             parts of texts.
+        corpus: its texts, for rows that name some; None for an analysis, which names them itself.
         texts: distinct texts that were measured; None for an analysis, which decides itself which intervals it shows.
         seed: the study's seed.
         tables: the rows so far.
@@ -157,6 +175,7 @@ class Rows:
     cell: Mapping[str, Any]
     layers: int
     statistics: Mapping[str, Statistic] = field(default_factory=dict)
+    corpus: Texts | None = None
     texts: int | None = None
     seed: int = 0
     tables: dict[str, list[Record]] = field(default_factory=dict)
@@ -179,6 +198,8 @@ class Rows:
             if isinstance(row, Numeric) and row.reason:
                 self._missing.setdefault((row.statistic, view, row.reason), []).append(_layer(row))
             record = row.record(cell, self.layers)
+            if "begins" in record and not record["begins"]:
+                record["begins"] = self._beginning(record["text"])
             if isinstance(row, Value):
                 record["by_definition"] = bool(row.by_definition)
             self.tables.setdefault(row.table.name, []).append(record)
@@ -190,7 +211,27 @@ class Rows:
         if parts is not None:
             scale = float(np.abs(parts).max(initial=0.0)) / _LARGEST or 1.0
             row = TextParts(number.statistic, _layer(number) or 0, scale, np.rint(parts / scale).astype(int).tolist())
-            self.tables.setdefault(row.table.name, []).append(row.record(cell, self.layers))
+            self._put(row, cell)
+        if number.spread is not None and cell["view"] == self._first_view:
+            for influence in self._influences(number, number.spread):
+                self._put(influence, cell)
+
+    def _put(self, row: Row, cell: Mapping[str, Any]) -> None:
+        self.tables.setdefault(row.table.name, []).append(row.record(cell, self.layers))
+
+    def _influences(self, number: Value, spread: Spread) -> Iterator[TextInfluence]:
+        known = None if self.corpus is None else influences_of(spread, len(self.corpus), self.seed)
+        if known is None or number.value is None:
+            return
+        texts, moved = known
+        for rank, i in enumerate(np.argsort(-np.abs(moved), kind="stable")[:MOST_INFLUENTIAL].tolist(), 1):
+            if moved[i]:
+                place = int(texts[i]) + 1
+                without = float(number.value - moved[i])
+                yield TextInfluence(number.statistic, _layer(number) or 0, rank, place, without, self._beginning(place))
+
+    def _beginning(self, number: int) -> str:
+        return "" if self.corpus is None else self.corpus[number - 1][:BEGINNING]
 
     def reasons(self) -> list[Record]:
         """Return why numbers, or their intervals, are NULL, one entry for each statistic, view and reason."""

@@ -19,6 +19,7 @@ from reporter.core.errors import ReporterError, UsageError, describe, failures, 
 from reporter.core.files import MOST_OF_A_STUDY, endless, place_file
 from reporter.core.json_text import stored_json
 from reporter.core.locks import unfinished_folder
+from reporter.core.numbers import estimate
 from reporter.core.outputs import replacing
 from reporter.core.places import ranges
 from reporter.core.progress import Progress
@@ -32,6 +33,7 @@ from reporter.judge.profiles import Profile, common_depths, in_common, stored_pr
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
+from reporter.judge.questions.texts import behind
 from reporter.runs.registered import sentences
 from reporter.runs.studies import read_stored
 from reporter.store import Store
@@ -352,8 +354,7 @@ def write_findings(study: Study, store: Store, progress: Progress) -> int:
         count = f"{len(stored)} finding{'s' * (len(stored) != 1)}"
         progress.note(f"{study.study}: {count} (exploratory, corrected for {looked_at} tests)")
     for row in stored:
-        interval = f"95 %: {row['ci_low']:.3g} to {row['ci_high']:.3g}"
-        progress.note(f"  {row['says']}  [difference {row['value']:.3g}, {interval}]")
+        progress.note(f"  {row['says']}  (difference {estimate(row['value'], row['ci_low'], row['ci_high'])})")
     return len(stored)
 
 
@@ -389,6 +390,17 @@ def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
         store.require(study)
         answers = stated(_reading(store, study), only or names)
         return [answer for answer in answers if answer.boxes] + _answers(store, study, only or names)
+
+
+def ask_texts(study: str, out: Path, only: Sequence[str] = ()) -> Answer:
+    """Return the texts and tokens behind the answers of a study, with the arguments of :func:`ask`."""
+    store, names = Store(out / "results.duckdb"), [question.name for question in QUESTIONS]
+    for name in only:
+        if name not in names:
+            raise UsageError(f"no question '{one_line(name)}'{hint(name, names, 'questions')}")
+    with store.kept_open():
+        store.require(study)
+        return behind(_reading(store, study), only)
 
 
 def _reading(store: Store, study: str) -> Callable[[str], list[dict[str, Any]]]:

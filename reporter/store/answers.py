@@ -36,6 +36,10 @@ class BlockAnswer(OfLastCheckpoint, table="block_answers"):
     runner_up: str | None = column("the next best set; NULL if there is no other set")
     runner_up_change: float | None = column("change of loss of the next best set")
     tokens: int = column("tokens that were predicted", "BIGINT")
+    weights: float | None = column(
+        "share of the model's weights (models.parameters) that the blocks have", default=None
+    )
+    products: float | None = column("as skipped_blocks.products", default=None)
     twice: str | None = column("the best repetition that the trial tried: blocks that run twice", default=None)
     twice_change: float | None = column("change of the loss by it", default=None)
     twice_low: float | None = column("lower end of its interval, corrected for the search", default=None)
@@ -163,6 +167,8 @@ class ChangedNumber(OfStudy, table="changed_numbers"):
     layers: int = column("number of layers that were compared")
     smallest: float = column("minimum meaningful difference: declared, or a hundredth of the mean size of the number")
     largest: float = column("the largest significant change, in units of `smallest`; 0 if no change is significant")
+    before: float = column("number of the base at this layer")
+    after: float = column("number of the model at this layer")
 
 
 class ConceptAnswer(OfLastCheckpoint, table="concept_answers"):

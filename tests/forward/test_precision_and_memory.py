@@ -69,6 +69,9 @@ def test_autocast_keeps_weights_and_rounds_products():
 
 ALLOCATOR = "[enforce fail at alloc_cpu.cpp:124] . DefaultCPUAllocator: can't allocate memory: you tried to"
 ERRORS = [MemoryError(), torch.OutOfMemoryError("CUDA out of memory. Tried to"), RuntimeError(ALLOCATOR)]
+ERRORS += [RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")]
+ERRORS += [RuntimeError("MPS backend out of memory (MPS allocated: 17.90 GB)")]
+ERRORS += [torch.AcceleratorError("CUDA error: out of memory")]
 
 
 class Small(FakeModel):

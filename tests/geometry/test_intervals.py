@@ -6,7 +6,7 @@ from oracles import influence
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.tokens import all_tokens
 
-from reporter.forward.parts import PARTS, part_of, parts_of
+from reporter.forward.parts import PARTS, influences_of, part_of, parts_of, poisson_weights
 from reporter.geometry import intervals
 from reporter.geometry.intervals import Error, error_over_texts, interval, quantile
 
@@ -52,7 +52,6 @@ def test_the_error_is_that_of_texts_drawn_again(observe, values, texts):
 def test_replicates_and_halves_have_the_parts_of_their_texts():
     """Of a mean over texts the part of each is known; models that read the same texts have the same groups."""
     from reporter.forward.batch import FEW_HALVES, groups_of
-    from reporter.forward.parts import poisson_weights
 
     x = np.random.default_rng(0).lognormal(size=60)
     weights = poisson_weights(np.arange(60), 3).astype(float)
@@ -62,6 +61,23 @@ def test_replicates_and_halves_have_the_parts_of_their_texts():
     whole, error = 2 * FEW_HALVES[:, groups_of(np.arange(60), 3)].astype(float), np.linalg.norm(exact)
     assert np.linalg.norm(parts_of(whole @ x / whole.sum(axis=1), 60, 3)) == pytest.approx(error, rel=0.5)
     assert parts_of(np.full(1000, np.nan), 60, 3) is None and parts_of(Error(0.1, 5), 60, 3) is None
+
+
+def test_what_a_number_is_without_a_text_is_nearly_what_its_influence_says():
+    """From influences of tokens in any corpus; from replicates only where each text is a group of its own."""
+    rng = np.random.default_rng(0)
+    texts = np.repeat(np.arange(40), 30)
+    x = rng.standard_normal(len(texts)) + 3.0 * (texts == 17) + 2.0 * (texts == 5)
+    without = np.array([x[texts != text].mean() for text in range(40)])
+    places, moved = influences_of(error_over_texts(x - x.mean(), texts, len(x), 40), 500, 0)
+    assert places.tolist() == list(range(40)) and x.mean() - moved == pytest.approx(without, abs=0.003)
+    assert np.argsort(-np.abs(moved))[:2].tolist() == [17, 5]
+    weights = poisson_weights(np.arange(40), 3).astype(float)
+    means = np.bincount(texts, x) / 30
+    replicates = weights.T @ means / weights.sum(axis=0)
+    places, moved = influences_of(replicates, 40, 3)
+    assert x.mean() - moved == pytest.approx(without, abs=0.02) and np.argsort(-np.abs(moved))[0] == 17
+    assert influences_of(replicates, PARTS + 1, 3) is None and influences_of(Error(0.1, 5), 40, 3) is None
 
 
 def test_parts_of_many_texts_are_alike_in_size_and_follow_no_order_of_the_corpus():

@@ -7,6 +7,7 @@ from oracles.closeness import brute_force
 from oracles.dimension import neighbour_distances
 
 from reporter.geometry import neighbours
+from reporter.geometry.arrays import exact_products
 from reporter.geometry.neighbours import BOTH, against, compare, nearest, nearest_within
 from reporter.geometry.pairs import UNIT32, TableRows, roundings, smallest
 
@@ -207,3 +208,14 @@ def test_fewer_vectors_than_neighbours_no_state_and_one_measure_without_neighbou
     cosines, distances = against(x, own[:, None], TableRows(table))
     np.testing.assert_array_equal(found.cosine, cosines[:, 0])
     np.testing.assert_allclose(distances[:, 0], (x - table[own]).norm(dim=1), rtol=1e-5)
+
+
+def test_products_are_exact_whatever_precision_a_program_allows_its_model():
+    products = torch.backends.cuda.matmul
+    torch.set_float32_matmul_precision("high")
+    try:
+        with exact_products():
+            assert products.fp32_precision == "ieee"
+        assert products.fp32_precision == "tf32" and torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision("highest")

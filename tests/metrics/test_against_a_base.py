@@ -14,7 +14,7 @@ from oracles.tokens import all_tokens
 from reporter.forward.token_sample import Outputs
 from reporter.geometry.intervals import wilson
 from reporter.metrics.base import Value, catalogue
-from reporter.metrics.change import MovedToken
+from reporter.metrics.change import MovedText, MovedToken
 
 CHECKED = ("anisotropy", "spectrum", "outliers", "variance")
 PAIRED = {name: m for name, m in catalogue().items() if m.between and "base" in m.between.of and not m.between.own}
@@ -105,7 +105,7 @@ def changed(see):
     def run(model, base, texts=60):
         sides = [see(side, made_up_texts(texts), names=("moments", *CHANGE.needs)) for side in (model, base)]
         rows = computed(CHANGE, sides[0], sides[1:])
-        return named(CHANGE, rows), [row for row in rows if isinstance(row, MovedToken)]
+        return named(CHANGE, rows), [row for row in rows if isinstance(row, MovedToken | MovedText)]
 
     return run
 
@@ -123,7 +123,8 @@ def test_what_did_not_change_is_the_same_to_the_last_bit(changed, see):
 def test_tokens_that_moved_come_in_order(changed):
     model = Plain()
     model.embeddings[7] *= 3  # word 5
-    _, tokens = changed(model, Plain())
+    _, moved = changed(model, Plain())
+    tokens = [row for row in moved if isinstance(row, MovedToken)]
     (first,) = (row for row in tokens if row.place.layer == 0)
     assert (first.rank, first.token_id, first.token) == (1, 7, "t7")
     assert (first.distance, first.cosine) == (pytest.approx(2), pytest.approx(1))
@@ -131,6 +132,16 @@ def test_tokens_that_moved_come_in_order(changed):
         rows = [row for row in tokens if row.place == place]
         assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
         assert all(a.distance >= b.distance for a, b in pairwise(rows)) and all(row.n >= 3 for row in rows)
+
+
+def test_a_token_that_moved_is_found_in_its_texts(changed):
+    """Word 5 is token 7: at the embedding only its occurrences move, each at its place in a text that has it."""
+    model, texts = Plain(), made_up_texts(60)
+    model.embeddings[7] *= 3
+    rows = [row for row in changed(model, Plain())[1] if isinstance(row, MovedText) and row.place.layer == 0]
+    assert {row.token for row in rows} == {"t7"} and [row.distance for row in rows] == pytest.approx([2] * len(rows))
+    assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
+    assert all(texts[row.text - 1].split()[row.position - 1] == "5" for row in rows), "position 0 is a special token"
 
 
 UNLIKE = {

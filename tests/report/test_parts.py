@@ -24,7 +24,7 @@ def test_claims_are_counted_on_their_page_and_named_on_the_first(reports, whole,
     section = text_of(part_of(whole, '<section id="claims"', '<section id="findings"'))
     strip = part_of(read(reports / "whole" / "index.html"), 'id="verdicts"', "</section>")
     assert strip.count("<li>") == 5 and 'href="claims.html#claim-bert-rate"' in strip
-    assert tally in section and "Holm-corrected verdicts for 4 claims" in section
+    assert tally in section and "Verdicts are corrected for 4 claims" in section
     assert text_of(read(reports / "index.html")).count(tally) == 1
     assert "claim" not in torn and not (reports / "made-up" / "data" / "claims.csv").exists()
     assert len(rows_of(read(reports / "whole" / "data" / "claims.csv"))) == 10
@@ -35,7 +35,7 @@ def test_our_number_stands_beside_the_papers(whole):
     assert "✓ supported BERT converges to its final layer at 0.0826 a layer. text tokens Lee 2024, §6.4" in rate
     assert "0.0811 [0.0779, 0.0842] paper 0.0826 convergence.rate of bert on nested; claimed: 0.0826 ± 0.01" in rate
     assert "p of the verdict, corrected 0.0032" in rate and "Model by model: 1 supported, 1 inconclusive" in rate
-    label = 'aria-label="ours 0.0811; interval 0.0779 to 0.0842; paper 0.0826; holds if 0.0826 ± 0.01"'
+    label = 'aria-label="ours 0.081 [0.078, 0.084]; paper 0.0826; holds if 0.0826 ± 0.01"'
     assert label in claim(whole, "bert-rate")
     assert whole.count("Model by model:") == 1 and re.search(r"gpt2 .*> −0\.075", rate)
     assert "Without the correction for the number of claims: supported" in text_of(claim(whole, "frequent-first"))
@@ -43,9 +43,9 @@ def test_our_number_stands_beside_the_papers(whole):
 
 def test_evidence_is_laid_out_in_an_order_for_reading(whole):
     bulge, lower = text_of(claim(whole, "decoders-bulge")), text_of(claim(whole, "encoders-lower"))
-    row = "model corpus value interval verdict gpt2 nested 0.1 0.08 to 0.16 ✓ supported"
+    row = "model corpus value interval verdict gpt2 nested 0.1 [0.08, 0.16] ✓ supported"
     assert f"By model and corpus, not corrected {row}" in bulge
-    assert "By inequality name value interval p fails p holds middle above first 0.3 0.2 to 0.4 0.999 0.001" in bulge
+    assert "By inequality name value interval p fails p holds middle above first 0.3 [0.2, 0.4] 0.999 0.001" in bulge
     assert "SELECT model, layer, value FROM layer_metrics WHERE statistic = 'top_variance_share'" in bulge
     assert "decoders 0.21 (n = 2), encoders 0.214 (n = 2); Hedges' g −0.4" in lower
     assert lower.count(HOSTILE) == 4, "in what it says, source, statistic and notes"
@@ -120,7 +120,7 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(written, tmp_pa
     fill(tmp_path / "results.duckdb", **SMALL | {"models": MODELS[:3]}).replace("claims", "made-up", rows)
     html = written()
     one, two = claim(html, "one"), claim(html, "two")
-    about = "It is so. motion.step_cosine bert, gpt2 nested with special tokens See the figure not registered"
+    about = "It is so. motion.step_cosine bert, gpt2 nested with special tokens See the figure"
     assert f"{about} 0.4 [0.3, 0.5]" in text_of(one) and "no interval" not in text_of(one)
     assert 'href="layers.html?figure=motion.step_cosine&amp;view=with special tokens"' in one
     assert re.findall(r'<a href="layers.html\?figure=([^"&]+)">See “([^”]+)”</a>', two) == list(titles.items())

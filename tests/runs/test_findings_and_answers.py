@@ -118,6 +118,15 @@ def test_main_statistics_have_parts_of_texts(finished_store):
     assert both["error"] == pytest.approx(np.linalg.norm(apart))
 
 
+def test_the_texts_that_a_statistic_rests_on_are_named(finished_store):
+    rows = finished_store.records("FROM text_influences ORDER BY ALL")
+    texts = {row["text"]: row["begins"] for row in rows}
+    stored = {row["number"]: row["text"] for row in finished_store.records("FROM corpus_texts WHERE corpus = 'nested'")}
+    assert {row["corpus"] for row in rows} == {"nested"} and {row["view"] for row in rows} == {"text tokens"}
+    assert all(texts[number] == text[:200] for number, text in stored.items() if number in texts) and texts
+    assert {row["rank"] for row in rows} == {1, 2, 3}
+
+
 def test_findings_are_kept_until_numbers_change_and_a_broken_question_loses_nothing(
     study, run, store, copied, monkeypatch
 ):

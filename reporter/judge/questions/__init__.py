@@ -16,7 +16,7 @@ from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 from reporter.core.json_text import stored_json
-from reporter.core.numbers import short
+from reporter.core.numbers import estimate
 from reporter.core.places import capital, listed
 from reporter.judge.judging import NOT_REGISTERED, registration_lines
 from reporter.judge.numbers import Numbers, declared
@@ -180,8 +180,7 @@ def _claims(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in dict.fromkeys(verdicts))
     estimate = (
         BoxColumn("verdict", lambda row: row["verdict"]),
-        numeric("number", lambda row: "" if row["value"] is None else short(row["value"])),
-        numeric("95 %", _ends),
+        numeric("number", lambda row: "" if row["value"] is None else _estimate(row)),
     )
     says = BoxColumn("claim", lambda row: row["says"] if row["reading"] == 1 else "the same")
     tokens = BoxColumn("tokens", lambda row: ", ".join(filter(None, (row["view"], row["baseline"]))))
@@ -209,8 +208,8 @@ def _undecided(rows: Sequence[Record]) -> Iterator[str]:
             yield f"{row['verdict'].capitalize()}: {row['says']} {why}."
 
 
-def _ends(row: Record) -> str:
-    return "" if row["ci_low"] is None else f"{short(row['ci_low'])} to {short(row['ci_high'])}"
+def _estimate(row: Record) -> str:
+    return estimate(row["value"], row["ci_low"], row["ci_high"])
 
 
 def _findings(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
@@ -218,7 +217,7 @@ def _findings(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
     yield Box(
         "Exploratory",
         f"corrected for {rows[0]['looked_at']:,} tests.",
-        notes=tuple(f"{row['says']} (Difference {short(row['value'])}, 95 %: {_ends(row)}.)" for row in rows),
+        notes=tuple(f"{row['says']} (Difference {_estimate(row)}.)" for row in rows),
     )
 
 

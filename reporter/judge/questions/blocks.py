@@ -32,7 +32,7 @@ WITH repeats AS (
     min_by(change_low, change) AS twice_low, min_by(change_high, change) AS twice_high
   FROM repeated_blocks GROUP BY ALL
 )
-SELECT s.*, l.value AS whole, twice, twice_change, twice_low, twice_high
+SELECT s.* REPLACE (s.weights / m.parameters AS weights), l.value AS whole, twice, twice_change, twice_low, twice_high
 FROM skipped_blocks s
 LEFT JOIN repeats USING (study, model, checkpoint, item)
 JOIN models m USING (study, model, checkpoint)
@@ -146,6 +146,8 @@ def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
             numeric("change of loss", lambda row: signed(row["change"])),
             BoxColumn("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
             numeric("perplexity", lambda row: f"× {short(exp(row['change']))}"),
+            numeric("weights saved", lambda row: _share(row["weights"])),
+            numeric("products saved", lambda row: _share(row["products"])),
             BoxColumn("next best", _next_best),
         ),
         notes=(
@@ -175,14 +177,17 @@ def removals(rows: Sequence[Record], order: Record | None) -> Iterator[str]:
     if safe:
         high = safe[-1]["ci_high"]
         rise = "a rise of the loss" if high <= 0 else f"a rise of the loss by more than {signed(high)} nats"
-        yield f"{_blocks(safe[-1]['blocks']).capitalize()} can be removed without {rise}{_inside(safe[-1], order)}."
+        yield (
+            f"{_blocks(safe[-1]['blocks']).capitalize()} can be removed without {rise}{_inside(safe[-1], order)}."
+            f"{_saved(safe[-1])}"
+        )
     largest = safe[-1]["many"] if safe else 0
     open_ = [row for row in rows if row["many"] > largest and row["ci_low"] is not None and row["ci_low"] <= 0]
     if open_:
         row = open_[-1]
         yield (
             f"{_blocks(row['blocks']).capitalize()} may be removable: the loss does not rise significantly, but a rise "
-            f"of up to {signed(row['ci_high'])} is possible{_inside(row, order)}."
+            f"of up to {signed(row['ci_high'])} is possible{_inside(row, order)}.{_saved(row)}"
         )
     elif not safe and all(row["ci_low"] is not None for row in rows):
         yield "No tested set of blocks can be removed without a rise of the loss."
@@ -245,6 +250,18 @@ def _about_repeat(row: Record) -> Iterator[str]:
     if high is not None:
         verdict = "lowers the loss" if high < 0 else "raises the loss" if low > 0 else "does not change the loss"
         yield f"Corrected for the search, the repetition {verdict} significantly."
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.3g} %"
+
+
+def _saved(row: Record) -> str:
+    """Return what leaving out a set of blocks saves, and how the perplexity changes; empty where it is unknown."""
+    if row.get("weights") is None or row.get("products") is None:
+        return ""
+    saved = f"{_share(row['weights'])} of the weights and {_share(row['products'])} of the products"
+    return f" That saves {saved}; the perplexity is {short(exp(row['change']))} times that of the whole model."
 
 
 def _next_best(row: Record) -> str:

@@ -81,6 +81,7 @@ ORDER BY model, corpus, rank
 NO_BASE = "no model has a base, the model that it was made from: add `base: NAME` to a model"
 NOT_COMPARED = "no model was compared with its base: add `change` (or `all`) to `metrics`"
 MOST_TOKENS = 8
+MOST_CHANGES = 3
 DISTANCE, LOSS = "change.distance", "loss.lm"
 SEED = f"{DISTANCE}_seed"
 _OUTSIDE = {"embeddings": "embedding", "head": "head"}  # groups of weights outside of blocks, and their names
@@ -292,7 +293,8 @@ def _change_of_number(
     # The table shows the layer that the sentence above it names, or of numbers without intervals the largest change.
     best = max(beyond or changes, key=lambda change: abs(change[2]) if beyond else (change[0], abs(change[2])))
     largest = abs(best[2]) / smallest if beyond else 0.0
-    return *best[1:], len(beyond), len(changes), smallest, largest
+    before_and_after = (float(side[name, best[1]]["value"]) for side in (before, tuned))
+    return *best[1:], len(beyond), len(changes), smallest, largest, *before_and_after
 
 
 def _errors(
@@ -340,6 +342,8 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
             shown,
             BoxColumn("number", lambda change: change["number"]),
             numeric("layer", _layer),
+            numeric("base", lambda change: short(change["before"])),
+            numeric("model", lambda change: short(change["after"])),
             numeric("change", lambda change: signed(change["value"])),
             BoxColumn("95 % interval", _interval),
             numeric("minimum meaningful difference", lambda change: short(change["smallest"], 2)),
@@ -372,8 +376,20 @@ def _differ(numbers: Sequence[Record]) -> str:
             "No main statistic changed significantly by the minimum meaningful difference; the largest significant "
             f"change is {short(beyond[0]['largest'], 2)} times this difference, in `{beyond[0]['number']}`."
         )
-    names = ", ".join(f"`{change['number']}` ({short(change['largest'], 2)} times the minimum)" for change in large)
-    return f"Main statistics that changed significantly, by the minimum meaningful difference or more: {names}."
+    changes = [
+        f"{_titled(change)} from {short(change['before'])} to {short(change['after'])}"
+        for change in large[:MOST_CHANGES]
+    ]
+    more = f", and {len(large) - MOST_CHANGES} more" if len(large) > MOST_CHANGES else ""
+    what = "1 main statistic changes" if len(large) == 1 else f"{len(large)} main statistics change"
+    return f"{what} significantly, by the minimum meaningful difference or more: {'; '.join(changes)}{more}."
+
+
+def _titled(change: Record) -> str:
+    """Return the title of a changed number, and the layer."""
+    _, statistic = declared().get(change["number"], (None, None))
+    title, step = (change["number"], False) if statistic is None else (statistic.title, statistic.per == "step")
+    return f"{title} at {place(change['layer'], step)}"
 
 
 def _depth(row: Record) -> str:

@@ -541,8 +541,9 @@ def _loss_by_probe(row: Record) -> str:
 def _points(loss: float | None, low: float | None = None, high: float | None = None) -> str:
     if loss is None:
         return "–"
-    points = f"{100 * loss:.1f}"
-    return points if low is None or high is None else f"{points} ({100 * low:.1f} to {100 * high:.1f})"
+    if low is None or high is None:
+        return f"{100 * loss:.1f}"
+    return estimate(100 * loss, 100 * low, 100 * high)
 
 
 def _rounded(texts: int) -> str:
@@ -632,9 +633,7 @@ def _number(row: Record) -> str:
 
 
 def _range(value: float, low: float | None, high: float | None, beside: str = "") -> str:
-    number, _, ends = estimate(value, low, high).partition(" ")
-    inside = "; ".join(filter(None, (ends.strip("[]").replace(", ", " to "), beside)))
-    return f"{number} ({inside})" if inside else number
+    return f"{estimate(value, low, high)} ({beside})" if beside else estimate(value, low, high)
 
 
 def _place(row: Record) -> str:

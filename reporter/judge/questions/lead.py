@@ -1,8 +1,9 @@
 """Which answers open a study: what the study orders decides.
 
 A study that names a base asks what changed; one with probes or pairs of texts, which layer; one that removes blocks,
-which blocks; one with checkpoints, when. Without any of these it compares its models. Where a study has encoders and
-decoders, their comparison comes before training and concepts, which are about one model at a time.
+which blocks; one with claims, whether they hold; one with checkpoints, when. Without any of these it compares its
+models. Where a study has encoders and decoders, their comparison comes before training and concepts, which are about
+one model at a time.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +14,8 @@ from reporter.judge.questions.question import Record
 
 COMPARISON = "models"
 """The comparison of the models of a study, which has no table of its own."""
-ORDER = ("changed", "layer", "blocks", COMPARISON, "training", "concepts", "journeys")
+CLAIMS = "claims"
+ORDER = ("changed", "layer", "blocks", CLAIMS, COMPARISON, "training", "concepts", "journeys")
 _PICTURES = {
     "changed": "change.distance",
     "blocks": "skip.change",
@@ -29,14 +31,16 @@ class Lead(NamedTuple):
     picture: str
 
 
-def leads(answers: Mapping[str, Mapping[str, Iterable[Record]]], compared: bool) -> list[Lead]:
+def leads(answers: Mapping[str, Mapping[str, Iterable[Record]]], compared: bool, claimed: bool = False) -> list[Lead]:
     """Return the answers that a study's orders ask for, the first of which opens its report.
 
     Args:
         answers: by the name of its question each answer's rows, by table.
         compared: whether the study has models of both roles.
+        claimed: whether the study has claims.
     """
-    named = [name for name in ORDER if (compared if name == COMPARISON else name in answers)]
+    of_study = {COMPARISON: compared, CLAIMS: claimed}
+    named = [name for name in ORDER if of_study.get(name, name in answers)]
     chosen = [Lead(name, _PICTURES.get(name, "")) for name in named if name != "layer"]
     if "layer" in named and (criterion := measures_use(answers["layer"]["layer_answers"])):
         place = sum(lead.name == "changed" for lead in chosen)

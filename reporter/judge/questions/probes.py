@@ -167,8 +167,12 @@ def _of_layers(by_probe: Sequence[Sequence[Record]]) -> Box:
     apart = [row["apart"] for pairs in by_probe for row in pairs]
     return Box(
         about=together(pairs[0]["model"] for pairs in by_probe),
-        says=f"{sum(apart)} of {len(apart)} pairs of layers differ significantly. "
-        "Layers are compared on the same texts. Two layers differ if the interval of their difference excludes 0, "
+        says=(
+            f"{sum(apart)} of {len(apart)} pairs of layers differ significantly. "
+            if any(apart)
+            else "No layer of a model is significantly better than another. "
+        )
+        + "Layers are compared on the same texts. Two layers differ if the interval of their difference excludes 0, "
         "corrected for all pairs of layers of the model and probe.",
         **table(
             by_probe,

@@ -49,12 +49,12 @@ def as_markdown(*only):
 def test_verdicts_are_a_table_and_findings_a_list():
     text = as_markdown("claims", "findings", "layer")
     assert "1 supported, 1 failed" in text
-    assert "| a \\| b is large | text tokens | supported | 0.988 | 0.9 to 0.99 |" in text
-    assert "| the same | without sinks | refuted | 0.1 |  |" in text
+    assert "| a \\| b is large | text tokens | supported | 0.99 [0.90, 0.99] |" in text
+    assert "| the same | without sinks | refuted | 0.1 |" in text
     assert "- Failed: a | b\nis large The query returned no rows." in text
-    assert "| a \\| b is large | bert | refuted | 0.2 | 0.1 to 0.3 |" in text
+    assert "| a \\| b is large | bert | refuted | 0.20 [0.10, 0.30] |" in text
     assert "- Claim c: registered 2026-11-01, before" in text and "- Claim sql: not registered." in text
-    assert "1,234 tests" in text and "In m it peaks. (Difference 0.5, 95 %: 0.4 to 0.6.)" in text
+    assert "1,234 tests" in text and "In m it peaks. (Difference 0.50 [0.40, 0.60].)" in text
     assert text.index("## What does it claim?") < text.index("## What stands out?")
     assert "claim" not in as_markdown("findings").partition("\n")[0]
     assert as_markdown("layer") == ""
@@ -67,7 +67,7 @@ def test_the_best_repetition_of_blocks_is_in_the_answer(best):
     rows = [of | dict(zip(names, row, strict=True)) for row in (("t", 1, 4, 0.5, 0.4, 0.6), ("t", 2, 3, *best))]
     loss = {"corpus": "t", "metric": "skip", "statistic": "loss", "value": 4.5}
     tables = {
-        "models": [of | {"baseline": None, "is_last": True}],
+        "models": [of | {"baseline": None, "is_last": True, "parameters": 5000}],
         "repeated_blocks": rows,
         "layer_metrics": [of | loss],
     }
@@ -76,13 +76,13 @@ def test_the_best_repetition_of_blocks_is_in_the_answer(best):
         if "FROM skipped_blocks" not in sql:
             return []
         with duckdb.connect() as connection:
-            for name, table in (tables | {"skipped_blocks": [of | without("3", 0.1, 0.1)]}).items():
+            for name, table in (tables | {"skipped_blocks": [of | without("3", 0.1, 0.1, weights=1000)]}).items():
                 connection.register(name, pd.DataFrame(table))
             return connection.execute(sql, {"study": "s"}).df().to_dict("records")
 
     answer = answered(BLOCKS, "s", read)
     row = answer.tables["block_answers"][0]
-    assert (row["twice"], row["twice_change"]) == ("2–3", best[0])
+    assert (row["twice"], row["twice_change"]) == ("2–3", best[0]) and row["weights"] == 0.2
 
 
 def test_the_order_of_blocks_by_loss_is_told_beside_what_the_proxy_would_cost():

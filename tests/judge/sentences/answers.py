@@ -210,6 +210,8 @@ CASES = {
         ("The linear probe", {"base": [MORE]}, "The one-hidden-layer probe", {"statistic": "hidden"}),
         ("dec: 1 of 2 pairs of layers differ significantly. Layers are compared on the",
          {"base": [MORE], "layers": [True, False]}, "", {"layers": []}),
+        ("dec: No layer of a model is significantly better than another. Layers are compared",
+         {"base": [MORE], "layers": [False, False]}, "2 of 2 pairs of layers differ", {"layers": [True, True]}),
     ],
     "claims": [
         ("**Verdicts**: 1 supported, corrected for the number of claims.", {}, "", {"rows": ()}),

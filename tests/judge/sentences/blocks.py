@@ -8,12 +8,13 @@ from reporter.judge.questions.question import answered
 FILES = ("judge/questions/blocks.py",)
 
 
-def without(blocks, change, half, twice=None, ends=(None, None), by="loss"):
+def without(blocks, change, half, twice=None, ends=(None, None), by="loss", weights=None):
     """A set of blocks that was removed: the change of the loss, ± half; and the best repetition."""
     model = {"model": "dec", "checkpoint": "final", "item": "t", "by": by, "proposal": 1, "tokens": 400}
     low, high = (None, None) if half is None else (change - half, change + half)
     repeated = {"twice": twice, "twice_change": -0.2, "twice_low": ends[0], "twice_high": ends[1]} if twice else {}
     sizes = {"many": len(blocks.split("–")), "blocks": blocks, "whole": 4.5}
+    sizes |= {"weights": weights, "products": weights}
     return model | sizes | repeated | {"change": change, "change_low": low, "change_high": high}
 
 
@@ -66,6 +67,8 @@ CASES = {
         ("No tested set of blocks can be removed", of(COSTS), "Blocks 2–3 may be removable", of(COSTS,
          without("2–3", 0.3, 0.4))),
         ("can be removed without", of(SAFE), "", of(without("3", 0.0, None))),
+        ("That saves 20 % of the weights and 20 % of the products; the perplexity is 1 times that of the whole model.",
+         of(without("3", 0.0, 0.005, weights=0.2)), "", of(SAFE)),
         # single blocks; the interval of each is corrected for all
         ("Without block 4 the loss falls significantly:", FALLS, "", {"singles": trial([0.6, 0.5, 0.3, -0.11])}),
         ("The loss also falls significantly without block 3 alone.", FALLS | {"singles": trial([0.6, 0.5, -0.2, -0.3])},

@@ -65,6 +65,9 @@ def cosines(change, half=1e-5, name="motion.step_cosine"):
     ]
 
 
+MAIN = ("motion.step_cosine", "anisotropy.mean_cosine", "anisotropy.top_variance_share", "convergence.similarity")
+
+
 def change(**given):
     """Return the answer about a model whose states changed from layer 2 on, unless the keywords say otherwise."""
     return text_of(answered(CHANGED, "s", reading(**{"distances": FROM_2} | given)))
@@ -171,14 +174,19 @@ CASES = {
          {"loss": (0.0, 0.0, 0.0)}),
         ("the divergence of the predictions is unknown: add `divergence`", {}, "", {"divergence": SAME}),
         # main statistics
-        ("Main statistics that changed significantly, by the minimum meaningful difference or more: "
-         "`motion.step_cosine`", {"numbers": cosines(0.02)}, "No main statistic changed significantly",
+        ("1 main statistic changes significantly, by the minimum meaningful difference or more: cosine of consecutive "
+         "states at block 3 from 0.9 to 0.88.", {"numbers": cosines(0.02)}, "No main statistic changed significantly",
          {"numbers": cosines(0.0004)}),
+        ("4 main statistics change significantly, by the minimum meaningful difference or more:",
+         {"numbers": [row for name in MAIN for row in cosines(0.3, name=name)]}, "1 main statistic changes",
+         {"numbers": cosines(0.3)}),
+        (", and 1 more.", {"numbers": [row for name in MAIN for row in cosines(0.3, name=name)]}, "",
+         {"numbers": [row for name in MAIN[:2] for row in cosines(0.3, name=name)]}),
         ("No main statistic changed significantly.", {"numbers": cosines(0.02, half=0.1)},
          "No change of a main statistic was tested.", {"numbers": cosines(0.02, half=None)}),
         ("the largest significant change is 0.04 times", {"numbers": cosines(0.0004)},
          "No main statistic changed significantly.", {"numbers": cosines(0.0004, half=0.001)}),
-        ("Main statistics that changed significantly", {"numbers": cosines(0.02)}, "", {"distances": NONE}),
+        ("1 main statistic changes significantly", {"numbers": cosines(0.02)}, "", {"distances": NONE}),
         ("No main statistic changed significantly.", {"numbers": cosines(0.0)}, "", {"numbers": ()}),
         (", not paired", {"numbers": cosines(0.02)}, "", {"paired": PAIRED}),
         # tokens

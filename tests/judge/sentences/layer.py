@@ -80,29 +80,29 @@ CASES = {
         ("account for classifiers", BEST, "Vectors are compared by their cosine.", {"kind": "scores"}),
         (", chance level 0.5", BEST, "", {"chance": None}),
         # which layer, by whether the last hidden state differs
-        ("Take layer 2 with mean pooling: the accuracy of the linear probe `mood` is 0.9 (0.8 to 1.0; chance 0.5). The "
-         "last hidden state with mean pooling scores 50.0 (45.0 to 55.0) points less. All", BEST,
+        ("Take layer 2 with mean pooling: the accuracy of the linear probe `mood` is 0.9 [0.8, 1.0] (chance 0.5). The "
+         "last hidden state with mean pooling scores 50 [45, 55] points less. All", BEST,
          "Keep the last hidden state with mean pooling: it scores at most 0.9 points less than",
          {"last": (0.898, 0, 0.009)}),
         ("Keep the last hidden state with mean", CLOSE, "Layer 2 with mean pooling scores best: the accuracy of the "
-         "linear probe `mood` is 0.9 (0.8 to 1.0; chance 0.5). The last hidden state with mean pooling scores 0.2 "
+         "linear probe `mood` is 0.9 [0.8, 1.0] (chance 0.5). The last hidden state with mean pooling scores 0.2 "
          "points less (at most 1.1), which is not significant with 300 texts. 1 of", {"last": (0.898, 0, 0.011)}),
         ("; a decision needs about 1,300 texts.", OPEN, "", {"last": (0.85, 0, 0.1)}),
         ("The number of texts for a decision assumes", OPEN, "", {"last": (0.85, 0, 0.1)}),
-        ("points less (at most 10.0), which is not significant", OPEN, "scores 5.0 (0.1 to 10.0) points less. ",
+        ("points less (at most 10.0), which is not significant", OPEN, "scores 5.0 [0.1, 10.0] points less. ",
          {"last": (0.85, 0.001, 0.1)}),
         ("Layer 2 with mean pooling and the last", BEST | {"last": (0.9, 0, 0.1)}, "scores 0.1 points less (at most",
          {"last": (0.899, 0, 0.1)}),
         ("Take the last hidden state with mean pooling: the accuracy of the linear probe `mood` is highest", LAST,
-         "is 0.9 (0.8 to 1.0; chance 0.5). All other", {"last": None, "l4": (0.9, 0, 0)}),
+         "is 0.9 [0.8, 1.0] (chance 0.5). All other", {"last": None, "l4": (0.9, 0, 0)}),
         ("The accuracy of the linear probe `mood` is", FEW, "Take layer 2", BEST),
-        ("The best other layer, layer 2 with mean pooling, scores 30.0 (25.0", LAST,
+        ("The best other layer, layer 2 with mean pooling, scores 30 [25", LAST,
          "points less, which is not significant.", {"l2": (0.6, 0, 0.6)}),
-        ("The best other layer, layer 1 with mean pooling, scores 32.0 (27.0 to 37.0) points less than", OWN_NEAR, "",
+        ("The best other layer, layer 1 with mean pooling, scores 32 [27, 37] points less than", OWN_NEAR, "",
          {"l1": None, "last": None}),
         ("These 300 texts do not decide between layers: with mean pooling, none scores significantly less than the "
-         "best. Highest is layer 2 with mean pooling: the accuracy of the linear probe `mood` is 0.9 (0.8 to 1.0; "
-         "chance 0.5). The last hidden state with mean pooling scores 2.0 points less (at most 10.0).", NEITHER,
+         "best. Highest is layer 2 with mean pooling: the accuracy of the linear probe `mood` is 0.9 [0.8, 1.0] "
+         "(chance 0.5). The last hidden state with mean pooling scores 2.0 points less (at most 10.0).", NEITHER,
          "points less (at most 10.0), which is not significant with 300 texts", {"l1": (0.7, 0.01, 0.3)}),
         ("points less (at most 10.0). 2 of 2", NEITHER, "a decision needs about 900 texts.",
          {"last": (0.88, 0, 0.1, 900)}),
@@ -117,17 +117,17 @@ CASES = {
         ("all layers", {"l1": (0.88, 0, 0.1), "l2": (0.9, 0, 0)}, "", {"l1": (0.88, 0.001, 0.1)}),
         # another pooling of the same layer, and what a sentence encoder returns
         ("Keep the last hidden state with mean pooling: the share of texts whose first half finds its second half in "
-         "`mood` is 0.89 (0.79 to 0.99; chance 0.5). Mean pooling of centred vectors scores 1.0 points more (at most "
+         "`mood` is 0.89 [0.79, 0.99] (chance 0.5). Mean pooling of centred vectors scores 1.0 points more (at most "
          "5.0),", CENTRED, "Take the last hidden state with mean", {"last": (0.89, 0.001, 0.05)}),
         ("scores 1.0 points more (at most 5.0), which is not", CENTRED, "it scores at most 0.9 points less",
          {"last": (0.89, 0, 0.009)}),
-        (" The best other layer, layer 2 with mean pooling, scores 40.0 (35.0 to 45.0) points less than", CENTRED, "",
+        (" The best other layer, layer 2 with mean pooling, scores 40 [35, 45] points less than", CENTRED, "",
          {"l2": None}),
         ("Keep what the model itself returns: the share of texts", OWN_BEST, "What the model itself returns scores",
          {"l2": (1.0, 0, 0), "own": (0.9, 0.05, 0.15)}),
-        (" The last hidden state with mean pooling, without added tokens, scores 10.0 (5.0", OWN_BEST,
-         "scores 10.0 (0.0 to 15.0) points less,", {"last": (0.8, 0, 0.15)}),
-        ("without added tokens, scores 10.0", OWN_BEST, "added tokens, scores the same.", {"last": (0.9, 0, 0)}),
+        (" The last hidden state with mean pooling, without added tokens, scores 10 [5", OWN_BEST,
+         "scores 10 [0, 15] points less,", {"last": (0.8, 0, 0.15)}),
+        ("without added tokens, scores 10 [5, 15]", OWN_BEST, "added tokens, scores the same.", {"last": (0.9, 0, 0)}),
         ("without added tokens", OWN_BEST, "Layer 2 with mean pooling scores 2.0 points more (at most 6.0),",
          {"l2": (0.92, 0, 0), "own": (0.9, 0, 0.06)}),
         ("Keep what the model itself", OWN_NEAR, "Take layer 2", {"own": (0.9, 0.01, 0.06)}),

@@ -12,7 +12,17 @@ from scipy.stats import spearmanr
 from reporter.app.verify import by_model
 from reporter.core.errors import ReporterError
 from reporter.metrics.analysis import Corpus, analyses
-from reporter.metrics.partners import PartnersFile, TextHalves, WrittenPartners, graded, halves_of, searched, treated
+from reporter.metrics.partners import (
+    PartnersFile,
+    TextHalves,
+    WrittenPartners,
+    _wrong,
+    graded,
+    halves_of,
+    searched,
+    treated,
+)
+from reporter.models.places import Place
 
 SEARCHED = {"recall", "mrr", "mexa"}
 WORDS = ["cat", "dogs", "mouse", "red", "blue", "old", "town", "birds", "days", "sing", "runs", "of", "the", "in"]
@@ -63,6 +73,23 @@ def test_ties_are_misses_and_chance_is_the_mean_over_pairings():
     assert found["recall"][0] == 1 / 30 and found["mrr"][0] == pytest.approx(np.mean(1 / np.arange(1, 31)))
     for name in ("mrr", "mexa"):
         assert np.mean([one[name] for one in drawn]) == pytest.approx(found[name][0], abs=0.003)
+
+
+def test_misses_name_what_is_nearer_and_scores_what_is_too_alike():
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((30, 8))
+    b = a + 0.01 * rng.standard_normal((30, 8))
+    b[4], b[9] = a[9], -a[9]  # text 9 finds the partner of text 4, and text 4 nothing
+    texts, partners = [f"text {i}" for i in range(30)], [f"partner {i}" for i in range(30)]
+    rows = list(_wrong(Place("block", 1), "mean", np.vstack([a, b]), None, texts, partners))
+    assert {row.pair for row in rows} == {5, 10} and all(row.rank > 1 and row.off is None for row in rows)
+    (ninth,) = (row for row in rows if row.pair == 10)
+    assert (ninth.begins, ninth.partner, ninth.nearest, ninth.rank) == ("text 9", "partner 9", "partner 4", 30)
+    scores = -np.linalg.norm(a / np.linalg.norm(a, axis=1)[:, None] - b / np.linalg.norm(b, axis=1)[:, None], axis=1)
+    scores[2] = -5.0  # people call the pair unlike, the vectors do not
+    worst = next(iter(_wrong(Place("block", 1), "mean", np.vstack([a, b]), scores, texts, partners)))
+    assert worst.pair == 3 and worst.off > 0 and worst.rank is None
+    assert not list(_wrong(Place("block", 1), "mean", np.ones((60, 8)), None, texts, partners))
 
 
 def test_an_influence_is_what_the_correlation_loses_without_the_pair():

@@ -1,0 +1,234 @@
+"""The texts and tokens behind the numbers: what a probe gets wrong, which partners are missed, which tokens moved.
+
+Every table is bounded, so that a page can show it: the rows that say most come first. The tables of the database have
+more: ``probe_texts``, ``partner_texts``, ``moved_texts`` and ``text_influences``.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from reporter.core.numbers import short
+from reporter.core.places import capital, in_backticks, place, ranges
+from reporter.judge.numbers import declared
+from reporter.judge.questions.question import Answer, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
+
+MOST_ROWS = 200
+"""Rows of a table that pages and answers show."""
+MOST_BOXES = 8
+"""Tables of one kind on the page."""
+_OF_LAST = "SEMI JOIN (FROM models WHERE study = $study AND is_last AND baseline IS NULL) USING (model, checkpoint)"
+
+QUERIES = {
+    "probe_texts": f"""
+WITH places AS (
+  SELECT model, checkpoint, probe, pooling, layer, accuracy FROM probe_poolings {_OF_LAST}
+  WHERE study = $study AND main AND site IN ('embedding', 'block')
+), chosen AS (
+  SELECT model, checkpoint, probe, pooling, arg_max(layer, (accuracy, layer)) AS best, max(layer) AS last
+  FROM places GROUP BY ALL
+)
+SELECT model, probe, text, any_value(label) AS label, any_value(begins) AS begins, any_value(best) AS best,
+  any_value(last) AS last, count(*) AS layers, coalesce(list(layer ORDER BY layer) FILTER (linear), []) AS found,
+  max(predicted) FILTER (layer = best) AS at_best
+FROM probe_texts JOIN chosen USING (model, checkpoint, probe, pooling)
+JOIN probe_items USING (study, model, checkpoint, probe, text)
+WHERE study = $study AND site IN ('embedding', 'block') GROUP BY model, probe, text ORDER BY model, probe, text
+""",
+    "partner_texts": f"""
+SELECT t.*, last, n FROM partner_texts t {_OF_LAST} JOIN (
+  SELECT model, checkpoint, partner_set, max(layer) AS last, max(n) AS n FROM partner_numbers
+  WHERE study = $study AND main GROUP BY ALL
+) USING (model, checkpoint, partner_set)
+WHERE study = $study AND site IN ('embedding', 'block') AND pooling <> 'own' ORDER BY model, partner_set, layer, pair
+""",
+    "moved_texts": f"""
+SELECT * FROM moved_texts {_OF_LAST} WHERE study = $study
+QUALIFY dense_rank() OVER (PARTITION BY model, corpus ORDER BY view <> 'text tokens', view) = 1
+ORDER BY model, corpus, layer, rank
+""",
+    "text_influences": f"""
+SELECT i.*, l.value FROM text_influences i {_OF_LAST} JOIN layer_metrics l
+  USING (study, model, checkpoint, corpus, view, metric, statistic, layer)
+WHERE study = $study AND l.site IN ('embedding', 'block') AND l.value <> 0
+QUALIFY row_number() OVER (
+  PARTITION BY model, corpus, metric, statistic, text ORDER BY abs(i.value_without / l.value - 1) DESC
+) = 1
+ORDER BY model, corpus, abs(i.value_without / l.value - 1) DESC
+""",
+}
+"""The rows of each table that are shown, by the table."""
+BEHIND = {"probe_texts": "layer", "partner_texts": "layer", "moved_texts": "changed", "text_influences": ""}
+"""The answer that each table is behind; of averages none."""
+
+
+class Section(NamedTuple):
+    """The boxes of one table: ``answer`` is the question that they are behind, ``left`` how many more there are."""
+
+    name: str
+    title: str
+    answer: str
+    boxes: tuple[Box, ...]
+    left: int
+
+
+def behind(read: Read, only: Sequence[str] = ()) -> Answer:
+    """Return the texts and tokens behind the answers of a study.
+
+    Args:
+        read: runs a query about the study.
+        only: names of answers; all if empty.
+    """
+    asked = [name for name, answer in BEHIND.items() if not only or answer in only]
+    lacks = () if asked else ("No texts are kept behind these answers; `layer` and `changed` have some.",)
+    return Answer(TEXTS, {name: read(QUERIES[name]) for name in asked}, lacks)
+
+
+def sections(tables: Mapping[str, Sequence[Record]], most: int | None = MOST_BOXES) -> list[Section]:
+    """Return for each table with rows its name, its title, its first boxes, and how many boxes are left out."""
+    every = [(name, title, tuple(boxes(tables.get(name, ())))) for name, (title, boxes) in _BOXES.items()]
+    return [
+        Section(name, title, BEHIND[name], boxes[:most], len(boxes[most:]) if most else 0)
+        for name, title, boxes in every
+        if boxes
+    ]
+
+
+def _boxes(tables: Mapping[str, Sequence[Record]]) -> tuple[Box, ...]:
+    return tuple(box for section in sections(tables, None) for box in section.boxes)
+
+
+def _text(heading: str = "text", name: str = "begins") -> BoxColumn:
+    return BoxColumn(heading, lambda row: in_backticks(row[name] or ""))
+
+
+def _layers(layers: Collection[int]) -> str:
+    return ranges(layers, commas=True) if layers else "–"
+
+
+def _probed(rows: Sequence[Record]) -> Iterator[Box]:
+    for group in grouped(rows, "model", "probe"):
+        yield _of_probe([dict(row) | {"found": set(map(int, row["found"]))} for row in group])
+
+
+def _of_probe(rows: Sequence[Record]) -> Box:
+    first = rows[0]
+    best, layers = first["best"], first["layers"]
+    other = first["last"] if first["last"] != best else 0
+
+    def swings(row: Record) -> bool:
+        return (best in row["found"]) != (other in row["found"])
+
+    gained = sum(swings(row) and best in row["found"] for row in rows)
+    lost = sum(swings(row) and other in row["found"] for row in rows)
+    always, never = (sum(len(row["found"]) == count for row in rows) for count in (layers, 0))
+    says = (
+        f"Of {len(rows):,} texts the probe gets {gained:,} right at {place(best)} and wrong at {place(other)}, and "
+        f"{lost:,} the other way round. It gets {always:,} right at every layer and {never:,} wrong at every layer."
+    )
+    shown = [row for row in rows if len(row["found"]) < layers]
+    return _box(
+        f"{first['probe']}: {first['model']}",
+        says,
+        sorted(shown, key=lambda row: (not swings(row), len(row["found"]), row["text"])),
+        _text(),
+        BoxColumn("class", lambda row: row["label"]),
+        BoxColumn(f"says at {place(best)}", lambda row: row["at_best"]),
+        BoxColumn(f"at {place(other)}", lambda row: "right" if other in row["found"] else "wrong"),
+        BoxColumn("right at layers", lambda row: _layers(row["found"])),
+    )
+
+
+def _missed(rows: Sequence[Record]) -> Iterator[Box]:
+    for group in grouped(rows, "model", "partner_set"):
+        yield _graded(group) if group[0]["rank"] is None else _searched(group)
+
+
+def _graded(rows: Sequence[Record]) -> Box:
+    last = rows[0]["last"]
+    return _box(
+        f"{rows[0]['partner_set']}: {rows[0]['model']}",
+        f"Pairs whose cosine at {place(last)} has another rank than their score, the worst first.",
+        sorted((row for row in rows if row["layer"] == last), key=lambda row: -abs(row["off"])),
+        _text(),
+        _text("other text", "partner"),
+        numeric("too alike by (ranks, of all)", lambda row: f"{100 * row['off']:+.0f} %".replace("-", "−")),
+    )
+
+
+def _searched(rows: Sequence[Record]) -> Box:
+    last, missed = rows[0]["last"], {row["pair"]: list[int]() for row in rows}
+    for row in rows:
+        missed[row["pair"]].append(row["layer"])
+    at_last = [row for row in rows if row["layer"] == last]
+    shown = at_last or [row for row in rows if row["layer"] == rows[-1]["layer"]]
+    return _box(
+        f"{rows[0]['partner_set']}: {rows[0]['model']}",
+        f"{len(at_last):,} of {rows[0]['n']:,} texts do not find their partner at {place(last)}.",
+        sorted(shown, key=lambda row: -row["rank"]),
+        _text(),
+        _text("its partner", "partner"),
+        _text("nearest instead", "nearest"),
+        numeric("rank of the partner", lambda row: f"{row['rank']:,}"),
+        BoxColumn("missed at layers", lambda row: _layers(missed[row["pair"]])),
+    )
+
+
+def _moved(rows: Sequence[Record]) -> Iterator[Box]:
+    for group in grouped(rows, "model", "corpus"):
+        far = max(group, key=lambda row: row["distance"])
+        says = (
+            f"The token that is farthest from its state in the base is {in_backticks(far['token'])} at "
+            f"{place(far['layer'])}: {short(far['distance'])} times the length of the base's state."
+        )
+        yield _box(
+            f"{far['model']} on {far['corpus']}",
+            says,
+            sorted(group, key=lambda row: (row["rank"] > 3, -row["layer"], row["rank"])),
+            numeric("layer", lambda row: row["layer"]),
+            BoxColumn("token", lambda row: in_backticks(row["token"])),
+            numeric("position", lambda row: f"{row['position']:,}"),
+            numeric("distance", lambda row: short(row["distance"])),
+            _text(),
+        )
+
+
+def _influential(rows: Sequence[Record]) -> Iterator[Box]:
+    titles = {name: statistic.title for name, (_, statistic) in declared().items()}
+
+    def title(row: Record) -> str:
+        return titles.get(f"{row['metric']}.{row['statistic']}") or str(row["statistic"])
+
+    for group in grouped(rows, "model", "corpus"):
+        first = group[0]
+        share = abs(first["value_without"] / first["value"] - 1)
+        says = (
+            f"{capital(title(first))} at {place(first['layer'])} rests on text {first['text']:,} most: it is "
+            f"{short(first['value'])}, and without this text about {short(first['value_without'])} "
+            f"({100 * share:.2g} % {'more' if first['value_without'] > first['value'] else 'less'})."
+        )
+        yield _box(
+            f"{first['model']} on {first['corpus']}",
+            says,
+            group,
+            BoxColumn("statistic", title),
+            numeric("layer", lambda row: row["layer"]),
+            numeric("value", lambda row: short(row["value"])),
+            numeric("without the text", lambda row: short(row["value_without"])),
+            numeric("number", lambda row: f"{row['text']:,}"),
+            _text(),
+        )
+
+
+def _box(about: str, says: str, rows: Sequence[Record], *columns: BoxColumn) -> Box:
+    left = len(rows) - MOST_ROWS
+    notes = (f"{left:,} more rows are in the table of the database.",) if left > 0 else ()
+    return Box(about, says, **table(rows[:MOST_ROWS], *columns), notes=notes)
+
+
+_BOXES = {
+    "probe_texts": ("What the probes get right and wrong", _probed),
+    "partner_texts": ("Which partners are missed", _missed),
+    "moved_texts": ("Which tokens moved", _moved),
+    "text_influences": ("Which texts averages rest on", _influential),
+}
+TEXTS = Question("texts", "Which texts are behind it?", (), lambda read: iter(()), _boxes)
