@@ -446,7 +446,7 @@ def _tables() -> dict[str, str]:
     others = sorted(every.keys() - set(_QUERIED))
     listed = table(
         ("table", "a row is"),
-        [(f"[{name}](tables/{name}.md)", prose(re.split(r"(?<=[.;:]) ", every[name].comment)[0])) for name in others],
+        [(f"[{name}](tables/{name}.md)", prose(re.split(r"[.;:,(]", every[name].comment)[0])) for name in others],
     )
     lines = [
         "# Tables\n",
