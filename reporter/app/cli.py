@@ -42,6 +42,7 @@ _TO_DETECT = (
 )
 _RESUME = "finished work is saved; rerun the same command to resume"
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}  # a full, read-only or broken disk
+_CLUSTER = "Several processes or machines"
 _GROUPS = {
     "Start": ("look", "init", "validate", "plan"),
     "Run": ("run", "merge", "verify", "cache"),
@@ -89,10 +90,20 @@ class _Commands(TyperGroup):
 
 
 class _Run(TyperCommand):
-    """Reads ``--strict`` without a value as ``--strict=refuted``."""
+    """Reads ``--strict`` without a value as ``--strict=refuted``; ``--help`` has everyday options first."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, ["--strict=refuted" if arg == "--strict" else arg for arg in args])
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        panels: dict[str, list[Any]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                panels.setdefault(getattr(parameter, "rich_help_panel", None) or kind, []).append(record)
+        for panel, records in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(records)
 
 
 app = typer.Typer(
@@ -345,6 +356,7 @@ def plan(
     out: Out = Path("results"),
     set: Override = None,
     offline: Offline = False,
+    cells: Annotated[bool, flag("--cells", "List every cell, also the cached ones.")] = False,
     slurm: Annotated[
         bool, flag("--slurm", "Print the script of a Slurm job array that does the forward passes instead.")
     ] = False,
@@ -358,7 +370,7 @@ def plan(
         ),
     ] = None,
 ) -> None:
-    """Show what would run, what is cached, and why.
+    """Show what would run, how much is cached, and why.
 
     With numbers in OUT, it also says which differences the texts can detect.
 
@@ -379,7 +391,7 @@ def plan(
 
     from reporter.runs.plan import estimate
 
-    _echo_lines(planned.lines())
+    _echo_lines(planned.lines(each=cells))
     _echo_lines(_detectable(planned, spec, out, set or (), detect, offline=offline))
     expected = estimate(planned, out / "cache")  # fails if the device is missing
     failed = planned.count("failed")
@@ -455,14 +467,16 @@ def run(
         ),
     ] = None,
     workers: Annotated[
-        int | None, option("Do the passes in N processes, each on its own GPU or core.", "N", min=1)
+        int | None,
+        option("Do the passes in N processes, each on its own GPU or core.", "N", min=1, rich_help_panel=_CLUSTER),
     ] = None,
     engine: Annotated[
         Literal["local", "ray"] | None,
-        option("Do the passes on this machine (local) or on a Ray cluster (ray).", "NAME"),
+        option("Do the passes on this machine (local) or on a Ray cluster (ray).", "NAME", rich_help_panel=_CLUSTER),
     ] = None,
     address: Annotated[
-        str | None, option("Address of the head of the Ray cluster; auto: the cluster on this machine.")
+        str | None,
+        option("Address of the head of the Ray cluster; auto: the cluster on this machine.", rich_help_panel=_CLUSTER),
     ] = None,
     share: Annotated[
         str | None,
@@ -470,6 +484,7 @@ def run(
             "Only do forward passes, beginning with share I of N, such as 3/16. A later `run` without --share merges "
             "the results.",
             "I/N",
+            rich_help_panel=_CLUSTER,
         ),
     ] = None,
     report_only: Annotated[
@@ -778,11 +793,12 @@ def sql(
             raise UsageError("Parquet is binary; send it to a file: reporter sql … --format parquet > rows.parquet")
         write_parquet(database, query, sys.stdout.buffer)
         return
+    from reporter.core.progress import terminal_width
     from reporter.store import stream
 
     # typer leaves out the escape sequences that a value has: a file gets them, and a terminal shows them as text
     shown = sys.stdout.isatty()
-    for text in stream(database, query, format):
+    for text in stream(database, query, format, width=terminal_width()):
         sys.stdout.write("\n".join(map(one_line, text.split("\n"))) if shown else text)
     sys.stdout.write("\n")
 

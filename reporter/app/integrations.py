@@ -29,8 +29,9 @@ from reporter.store.schema import tables
 
 
 _LAST = """
-SELECT model, corpus, metric, statistic, layer, value, ci_low, ci_high, "view" FROM profiles
-WHERE study = ? AND site = 'block' AND depth = 1 AND value IS NOT NULL ORDER BY ALL
+SELECT model, corpus, metric, statistic, layer, value, ci_low, ci_high, "view" FROM layers JOIN studies USING (study)
+WHERE study = ? AND is_last AND "view" = json_extract_string(views, '$[0]') AND depth = 1 AND value IS NOT NULL
+ORDER BY ALL
 """
 
 

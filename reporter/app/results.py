@@ -96,8 +96,8 @@ class Results(Tables):
     """The results folder of studies, read-only.
 
     Each table is an attribute, read from the database when it is asked for: ``results.layer_metrics``,
-    ``results.claims``, ``results.cells``; the page Tables of ``reporter docs`` lists them. ``results.profiles`` has
-    what the report shows first: one row for each layer of a number, at the last checkpoint. A notebook shows verdicts.
+    ``results.claims``, ``results.cells``; the page Tables of ``reporter docs`` lists them. Begin with
+    ``results.layers``: one row for each layer of a number, with its title. A notebook shows verdicts.
 
     Args:
         folder: the results folder.

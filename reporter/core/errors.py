@@ -7,7 +7,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
 # The database and the pages must not show how this machine is laid out. So an absolute path is written relative to the
@@ -76,11 +76,18 @@ def with_type(problem: BaseException) -> str:
 
 
 def suggest(wrong: str, names: Iterable[str]) -> str | None:
-    """Return the known name that resembles ``wrong`` most, or else the only one that shares a word with it, or None."""
-    by_folded = {name.casefold(): name for name in names}
-    close = get_close_matches(wrong.casefold(), list(by_folded), n=1, cutoff=0.6)
-    if close:
-        return by_folded[close[0]]
+    """Return the known name that resembles ``wrong`` most, or else the only one that shares a word with it, or None.
+
+    Of several that resemble it, those with the same beginning count more, as in Jaro and Winkler's measure.
+    """
+    by_folded, folded = {name.casefold(): name for name in names}, wrong.casefold()
+    if close := get_close_matches(folded, list(by_folded), n=5, cutoff=0.6):
+
+        def likeness(name: str) -> float:
+            ratio = SequenceMatcher(None, name, folded).ratio()
+            return ratio + sum(name[:n] == folded[:n] for n in range(1, 5)) * (1 - ratio) / 10
+
+        return by_folded[max(close, key=likeness)]
     words = set(_WORD.findall(wrong.casefold()))
     sharing = [name for folded, name in by_folded.items() if " " in folded and words & set(_WORD.findall(folded))]
     return sharing[0] if len(sharing) == 1 else None

@@ -177,6 +177,13 @@ def seconds(value: Any) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def duration_text(seconds: float) -> str:
+    """Write a duration: ``45 s``, ``12 min``, ``1.6 h``."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def size_text(size: int) -> str:
     """Write a number of bytes in powers of 1024: ``1023 B``, ``1.0 KiB``, ``250 MiB``."""
     if size < 1024:

@@ -1,17 +1,21 @@
-"""Progress of long work: a bar on a terminal; elsewhere a line for each finished step, and one after half a minute."""
+"""Progress of a run and of its steps: two lines on a terminal, elsewhere a line a minute at most."""
 
 from __future__ import annotations
 
 import io
+import math
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event, Thread
-from typing import TextIO
+from typing import Any, TextIO
 
-REST = "other"
+from reporter.core.numbers import counted, duration_text
+
+REST, TRAINING = "other", "training"
 
 
 class Clock:
@@ -53,6 +57,11 @@ class Clock:
         positive = {what: seconds for what, seconds in parts.items() if seconds > 0}
         return dict(sorted(positive.items(), key=lambda part: (part[0] == REST, -part[1])))
 
+    def of(self, what: str) -> float:
+        """Return the seconds of a part so far; other threads may ask."""
+        running = time.perf_counter() - self._since if self._within[-1][0] == what else 0.0
+        return self._spent.get(what, 0.0) + running
+
     def line(self) -> str:
         """Return in one line where the time went; parts of less than half a percent are among the rest."""
         parts = self.spent()
@@ -72,8 +81,23 @@ class Clock:
         self._spent[what] = self._spent.get(what, 0.0) + seconds
 
 
-QUIET = 30.0
-"""Seconds without a line after which a line says that work goes on."""
+def terminal_width() -> int | None:
+    """Return the columns of the terminal that the output goes to; None where it goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+PACE = 60.0
+"""Seconds from one line about progress to the next, where there is no terminal."""
+_BAR = 16
+_KNOWN_FROM = 0.02  # of a run: before, nothing is said of its time
+_DOING = {
+    REST: "working",
+    "claims": "testing claims",
+    "answers": "writing answers",
+    "findings": "searching for findings",
+    "report": "writing the report",
+    "store": "reading and writing results",
+}
 
 
 @dataclass
@@ -84,20 +108,67 @@ class _RunningStep:
     unit: str
     total: int
     done: int
-    show: Callable[[_RunningStep], None] = lambda doing: None
+    began: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        self._before = self.done
 
     def advance(self, amount: int) -> None:
         self.done += amount
-        self.show(self)
 
     def tell(self, name: str, done: int, total: int) -> None:
         self.name, self.done, self.total = name, done, total
-        self.show(self)
+
+    @property
+    def share(self) -> float:
+        return self.done / self.total if self.total else 0.0
+
+    def left(self) -> str:
+        """Return how long the rest of it takes, from a tenth on."""
+        if not self.unit or self.done - self._before < self.total / 10:
+            return ""
+        seconds = (time.perf_counter() - self.began) * (self.total - self.done) / (self.done - self._before)
+        return f", about {duration_text(seconds)} left"
 
     def __str__(self) -> str:
         if not self.total:
             return self.name
-        return f"{self.name}: {self.done:,} of {self.total:,} {self.unit}".rstrip() + f" ({self.done / self.total:.0%})"
+        return f"{self.name}: {self.done:,} of {self.total:,} {self.unit}".rstrip() + f" ({self.share:.0%})"
+
+
+@dataclass
+class Whole:
+    """How much of a run is done: half of it is its cells, the other half the steps that they need.
+
+    Args:
+        cells: how many there are.
+        done: returns how many of them are done.
+        steps: the weight of each step, by name.
+        shares: how much of each step is done.
+        seconds: returns how long the run took so far.
+    """
+
+    cells: int
+    done: Callable[[], int]
+    steps: Mapping[str, float]
+    seconds: Callable[[], float]
+    shares: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def share(self) -> float:
+        """How much is done, from 0 to 1."""
+        of_cells, weights = self.done() / max(1, self.cells), sum(self.steps.values())
+        if not weights:
+            return of_cells
+        return (of_cells + sum(self.steps[name] * share for name, share in self.shares.items()) / weights) / 2
+
+    def __str__(self) -> str:
+        share, text = self.share, f"{self.done():,} of {counted(self.cells, 'cell')}"
+        if share < _KNOWN_FROM:
+            return text
+        whole = self.seconds() / share
+        left = f"about {duration_text(whole * (1 - share))} of {duration_text(whole)} left"
+        return f"{text} ({share:.0%} of the run, {left})"
 
 
 class Progress:
@@ -106,25 +177,55 @@ class Progress:
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr or io.StringIO()  # a service may have closed it
         self.clock = Clock()
+        self._whole: Whole | None = None
         self._doing: _RunningStep | None = None
-        self._said = time.monotonic()
+        self._shown = -math.inf  # when the last line about progress was printed
+        self._live: Any = None
 
     def note(self, text: str) -> None:
         """Print a line."""
         with suppress(OSError):  # a full disk behind a log must not end the work
-            print(text, file=self.stream, flush=True)
-        self._said = time.monotonic()
+            if self._live is not None:
+                self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            else:
+                print(text, file=self.stream, flush=True)
+
+    @contextmanager
+    def expecting(self, cells: int, done: Callable[[], int], steps: Mapping[str, float]) -> Iterator[None]:
+        """Show, inside the block, how much of a run is done and how long the rest takes; training does not count.
+
+        Args:
+            cells: how many cells the run has.
+            done: returns how many of them are done.
+            steps: the weight of each step that they need, by name.
+        """
+        began, trained = time.perf_counter(), self.clock.of(TRAINING)
+
+        def seconds() -> float:
+            return time.perf_counter() - began - (self.clock.of(TRAINING) - trained)
+
+        self._whole = Whole(cells, done, steps, seconds)
+        try:
+            yield
+        finally:
+            self._whole = None
+
+    def finished(self, step: str) -> None:
+        """Count a step of the run as done, also one that was done before."""
+        if self._whole and step in self._whole.steps:
+            self._whole.shares[step] = 1.0
 
     @contextmanager
     def reminding(self) -> Iterator[None]:
-        """Print inside the block, where there is no bar, what is being done after half a minute without a line."""
+        """Show inside the block what is being done: always on a terminal, elsewhere a line a minute."""
         if self.stream.isatty():
-            yield
+            with self._on_terminal():
+                yield
             return
         over = Event()
 
         def remind() -> None:
-            wait = QUIET
+            wait = PACE
             while not over.wait(wait):
                 wait = self.remind(time.monotonic())
 
@@ -137,15 +238,15 @@ class Progress:
             watch.join()
 
     def remind(self, now: float) -> float:
-        """Print what is being done if half a minute passed without a line; return the seconds until the next call."""
-        if (left := self._said + QUIET - now) > 0:
+        """Print what is being done if a minute passed without a line; return the seconds until the next call."""
+        if (left := self._shown + PACE - now) > 0:
             return left
-        self.note(f"  … {self._doing or self.clock.doing}")
-        return QUIET
+        self._say(f"  … {self._now()}", now)
+        return PACE
 
     @contextmanager
     def step(self, name: str, total: int, unit: str, done: int = 0) -> Iterator[Callable[[int], None]]:
-        """Show a step of ``total`` units while it runs, with its speed and the time left; then its duration.
+        """Show a step of ``total`` units while it runs; then its duration.
 
         It yields a function that counts units as done.
 
@@ -155,12 +256,19 @@ class Progress:
             unit: their name.
             done: how many of them were done before.
         """
-        with self._shown(_RunningStep(name, unit, total, done)) as doing:
-            began = time.perf_counter()
-            yield doing.advance
-        seconds = time.perf_counter() - began
+        with self._running(_RunningStep(name, unit, total, done)) as doing:
+
+            def advance(amount: int) -> None:
+                doing.advance(amount)
+                if self._whole and name in self._whole.steps:
+                    self._whole.shares[name] = doing.share
+
+            yield advance
+        seconds = time.perf_counter() - doing.began
         speed = f", {(total - done) / seconds:,.0f} a second" if seconds > 1 else ""
-        self.note(f"  {name}: {total:,} {unit} in {seconds:.1f} s{speed}")
+        self._finish(
+            f"{name}: {total:,} {unit} in {seconds:.1f} s{speed}", bool(self._whole and name in self._whole.steps)
+        )
 
     @contextmanager
     def telling(self, name: str) -> Iterator[Callable[[str, int, int], None]]:
@@ -168,47 +276,73 @@ class Progress:
 
         On success the duration of the whole is printed.
         """
-        with self._shown(_RunningStep(name, "", 0, 0)) as doing:
-            began = time.perf_counter()
+        with self._running(_RunningStep(name, "", 0, 0)) as doing:
             yield lambda part, done, total: doing.tell(f"{name}: {part}", done, total)
-        self.note(f"  {name}: {time.perf_counter() - began:.1f} s")
+        self._finish(f"{name}: {time.perf_counter() - doing.began:.1f} s", self._whole is not None)
 
     @contextmanager
-    def _shown(self, doing: _RunningStep) -> Iterator[_RunningStep]:
-        if self.stream.isatty():
-            with _bar(doing, self.stream):
-                yield doing
-            return
+    def _running(self, doing: _RunningStep) -> Iterator[_RunningStep]:
         before, self._doing = self._doing, doing
         try:
-            yield doing
+            with self._on_terminal():
+                if self._live is not None:
+                    self._live.refresh()
+                yield doing
         finally:
             self._doing = before
 
+    def _finish(self, text: str, of_many: bool) -> None:
+        """Print that a step is done; in a log one of the many steps of a run only if it is time for a line."""
+        now = time.monotonic()
+        if self.stream.isatty() or not of_many:
+            self.note(f"  {text}")
+        elif now >= self._shown + PACE:
+            self._say(f"  {text}; {self._whole}", now)
 
-@contextmanager
-def _bar(doing: _RunningStep, stream: TextIO) -> Iterator[None]:
-    from rich import progress as rich
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.text import Text
+    def _say(self, text: str, now: float) -> None:
+        self.note(text)
+        self._shown = now
 
-    class _DoneColumn(rich.ProgressColumn):
-        """Shows the amount done and the rate per second."""
+    def _now(self) -> str:
+        """Return what is being done and how much of the run, or else of the step, is done."""
+        if self._whole is not None:
+            return f"{self._whole}: {self._doing or self._part()}"
+        return self._part() if self._doing is None else f"{self._doing}{self._doing.left()}"
 
-        def render(self, task: rich.Task) -> Text:
-            speed = f", {task.speed:,.0f} a second" if task.speed else ""
-            return Text(f"{task.completed:,.0f} of {doing.total:,} {doing.unit}{speed}" if doing.unit else "")
+    def _part(self) -> str:
+        what, _, detail = self.clock.doing.partition(" ")
+        return f"{_DOING.get(what, what)} {detail}".rstrip()
 
-    text, bar, share = rich.TextColumn("  {task.description}"), rich.BarColumn(), rich.TaskProgressColumn()
-    columns = (text, bar, share, _DoneColumn(), rich.TimeRemainingColumn())
-    with rich.Progress(*columns, console=Console(file=stream), transient=True) as bars:
-        task = bars.add_task(escape(doing.name), total=doing.total or None, completed=doing.done)
+    @contextmanager
+    def _on_terminal(self) -> Iterator[None]:
+        if self._live is not None or not self.stream.isatty():
+            yield
+            return
+        from rich.console import Console
+        from rich.live import Live
 
-        def show(doing: _RunningStep) -> None:
-            if bars.tasks[0].description != escape(doing.name):
-                bars.reset(task, description=escape(doing.name))
-            bars.update(task, completed=doing.done, total=doing.total)
+        with Live(
+            get_renderable=self._lines, console=Console(file=self.stream), refresh_per_second=4, transient=True
+        ) as self._live:
+            try:
+                yield
+            finally:
+                self._live.refresh()
+                self._live = None
 
-        doing.show = show
-        yield
+    def _lines(self) -> Any:
+        """Return what a terminal shows: a line for the run, one for what is being done; none is wrapped."""
+        from rich.text import Text
+
+        lines = []
+        for part in (self._whole, self._doing):
+            if part is not None:
+                filled = round(part.share * _BAR)
+                bar = Text.assemble("  ", ("━" * filled, "bar.complete"), ("━" * (_BAR - filled), "bar.back"), " ")
+                left = part.left() if isinstance(part, _RunningStep) and self._whole is None else ""
+                lines.append(bar.append(f"{part}{left}"))
+        if self._doing is None:
+            lines.append(Text(f"  {self._part()}"))
+        shown = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
+        shown.no_wrap, shown.overflow = True, "ellipsis"
+        return shown

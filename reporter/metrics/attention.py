@@ -198,6 +198,7 @@ HEAD = ("first_token", "sink_rate", "entropy", "distance")
         "Corpora on which attention heads are measured, by a short name.",
         ("attention sample", "attention samples"),
         (Reference("corpus", "corpora"),),
+        example="{heads: {corpus: CORPUS}}",
     ),
     baselines=True,
 )

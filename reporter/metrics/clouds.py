@@ -223,6 +223,7 @@ def _unfit(_item: Any, texts: Mapping[str, Texts]) -> str:
         "Lists of corpora to compare, by a short name.",
         ("corpus comparison", "corpus comparisons"),
         (Reference("corpora", "corpora", several=True),),
+        example="{both: [CORPUS, OTHER]}",
     ),
     unfit=_unfit,
     pooled=True,

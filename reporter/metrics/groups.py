@@ -281,6 +281,7 @@ class GroupSpread(OfModel, table="groups", corpus=ALL_GROUPS, metric="groups"):
         "Texts that mean the same, by group: a list, or a pattern such as '{Hello|Hi} there'.",
         ("group", "groups"),
         together=ALL_GROUPS,
+        example="{greeting: '{Hello|Hi} there'}",
     ),
     resolve=lambda groups, folder: Groups(dict(groups)),
     pooled=True,

@@ -244,7 +244,10 @@ STATISTICS = (
     charts=(PAIRED,),
     version=3,  # states of decoders pass the final norm; tokens are decoded
     section=Section(
-        JourneySpec, "Tokens to follow through the layers, by a short name.", ("token trajectory", "token trajectories")
+        JourneySpec,
+        "Tokens to follow through the layers, by a short name.",
+        ("token trajectory", "token trajectories"),
+        example="{mouse: {text: The mouse ran., follow: [mouse]}}",
     ),
 )
 def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:

@@ -392,6 +392,7 @@ def _resolve(spec: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> Wri
         PairsSpec,
         "Sets of concepts, each with pairs of texts that differ in it; 'shipped' for the concepts of reporter.",
         ("set of pairs", "sets of pairs"),
+        example="{concepts: shipped}",
     ),
     resolve=_resolve,
     pooled=True,

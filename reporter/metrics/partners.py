@@ -319,6 +319,7 @@ class PartnerText(OfModel, table="partner_texts", metric="partners"):
         "halves of each text of a corpus.",
         ("set of pairs", "sets of pairs"),
         (Reference("halves", "corpora"), Reference("models", "models", several=True)),
+        example="{search: {halves: CORPUS}}",
     ),
     version=4,
     resolve=_resolve,

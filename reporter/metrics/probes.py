@@ -426,6 +426,7 @@ def _unfit(item: Any, texts: Mapping[str, Texts]) -> str:
         "Classes that a classifier predicts from the states, by a short name.",
         ("probe", "probes"),
         (Reference("corpus", "corpora", labelled=True), Reference("models", "models", several=True)),
+        example="{topic: {corpus: CORPUS}}",
     ),
     resolve=_resolve,
     unfit=_unfit,

@@ -220,6 +220,7 @@ FROM repeated_blocks WHERE study = $study ORDER BY ALL
         "Block ablations, by a short name.",
         ("block ablation", "block ablations"),
         (Reference("corpus", "corpora"),),
+        example="{blocks: {corpus: CORPUS}}",
     ),
     cost="about L/2 passes through L blocks and L through the head, and at most four per number of blocks above one",
     version=7,

@@ -85,6 +85,7 @@ class TuningWord(OfModel, table="tuning_words", metric="tuning_words"):
         "Corpora on which the words that tuning added are read, by a short name.",
         ("trial of tuning words", "trials of tuning words"),
         (Reference("corpus", "corpora"),),
+        example="{words: {corpus: CORPUS}}",
     ),
     last_only=True,
     against_base=True,

@@ -451,6 +451,7 @@ Vocabulary = Annotated[
         references=(Reference("models", "models", several=True),),
         together=WEIGHTS,
         by_name=False,
+        example="all",
     ),
     resolve=lambda spec, folder: VocabularyOptions.model_validate(spec.model_dump(exclude={"models"})),
     last_only=True,

@@ -95,6 +95,7 @@ FROM changed_weights WHERE study = $study ORDER BY model, checkpoint, kind = 'he
         references=(Reference("models", "models", several=True),),
         together=WEIGHTS,
         by_name=False,
+        example="all",
     ),
     resolve=lambda spec, folder: Part(),
     last_only=True,

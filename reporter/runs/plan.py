@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from reporter.core.numbers import counted, size_text
+from reporter.core.numbers import counted, duration_text, size_text
 from reporter.forward.inputs import ADDED, FEWEST_TOKENS, FOLDERS, PRECISIONS, Pass, Size, rate_of, size_of
 from reporter.forward.inputs import tokens_of as tokens_of_texts
 from reporter.metrics.analysis import Analysis, Corpus, analyses
@@ -240,18 +240,21 @@ class Plan:
         """Return how many cells are in a state."""
         return sum(cell.state == state for cell in self.cells)
 
-    def lines(self) -> list[str]:
-        """Describe the plan for people: one cell a line, and those that cannot run for the same reason together."""
+    def lines(self, each: bool = False) -> list[str]:
+        """Describe the plan for people: cells that run, or cannot run, for the same reason share a line.
+
+        Args:
+            each: a line for each cell instead, also for those that are cached.
+        """
         head = f"{self.file.study.study}: {cells_text(len(self.cells))}: {self.count('cached')} cached, "
         head += f"{self.count('run')} to run, {self.count('failed')} cannot run"
-        alike = Counter(cell.why for cell in self.cells if cell.state == "failed")
-        rows: dict[str, tuple[str, str, str]] = {}
+        alike: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
         for cell in self.cells:
-            many = alike[cell.why] if cell.state == "failed" else 1
-            key = str(cell.key) if many == 1 else f"{many} cells"
-            rows.setdefault(str(cell.key) if many == 1 else cell.why, (cell.state, key, cell.why))
-        width = max((len(key) for _, key, _ in rows.values()), default=0)
-        body = [f"  {state:<6}  {key:<{width}}  {why}".rstrip() for state, key, why in rows.values()]
+            if each or cell.state != "cached":
+                alike[(cell.state, cell.why, *([str(cell.key)] if each else []))].append(cell)
+        rows = [(state, _together(cells), why) for (state, why, *_), cells in alike.items()]
+        width = max((len(key) for _, key, _ in rows), default=0)
+        body = [f"  {state:<6}  {key:<{width}}  {why}".rstrip() for state, key, why in rows]
         return [head, *body, *self._thinned(), *self.hints(), *self._sentence_encoders(), *self._to_train()]
 
     def hints(self) -> list[str]:
@@ -322,6 +325,15 @@ class Plan:
         return [f"to train first: {', '.join(trainings.values())}"] if trainings else []
 
 
+def _together(cells: Sequence[Cell]) -> str:
+    """Return the name of a cell, or how many there are, with the model, corpus or metric that all share."""
+    if len(cells) == 1:
+        return str(cells[0].key)
+    names = {part: {getattr(cell.key, part) for cell in cells} for part in ("model", "corpus", "metric")}
+    shared = [f"{part} {min(of_cells)}" for part, of_cells in names.items() if len(of_cells) == 1]
+    return f"{len(cells)} cells" + (f" ({', '.join(shared)})" if shared else "")
+
+
 def _note_training(checkpoints: tuple[Checkpoint, ...], trainings: dict[Path | None, str]) -> None:
     lacks = [
         checkpoint
@@ -388,7 +400,7 @@ class Estimate:
         if self.passes:
             took = f"time unknown, since no pass of {FEWEST_TOKENS:,} tokens or more is in this results folder"
             if self.seconds is not None:
-                took = f"about {_duration(self.seconds)} plus loading, at the speed of the last pass"
+                took = f"about {duration_text(self.seconds)} plus loading, at the speed of the last pass"
             passes = counted(self.passes, "forward pass", "forward passes")
             lines.append(f"{passes} over {self.tokens:,} tokens: {took}")
         elif not self.unknown and self.cells > self.analyses:
@@ -469,9 +481,3 @@ def _bytes_left(forward_pass: Pass, size: Size, amounts: Wanted, tokens: int, ke
     types = dict.fromkeys(range(tokens // TOKENS_PER_TYPE), 10)
     kept = bytes_kept(layout, amounts, categories, texts, types)
     return 8 * tokens + sum(size for name, size in kept.items() if stays(name, keep))
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

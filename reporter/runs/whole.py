@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def derive(study: Study, store: Store, progress: Progress, partial: bool = False
     number_checkpoints(store, study)
     for sentence in write_same_weights(store, study.study):
         progress.note(f"  {sentence}")
+    write_statistics(store, study.study)
     with progress.clock.within("claims"):
         write_over_models(store, study.study)
         words = judge_claims(study, store, progress, partial)
@@ -57,6 +59,28 @@ def derive(study: Study, store: Store, progress: Progress, partial: bool = False
     with progress.clock.within("findings"):  # those about concepts read the answers
         write_findings(study, store, progress)
     return words
+
+
+def write_statistics(store: Store, study: str) -> None:
+    """Store what the statistics of a study are called and mean, chance levels among them, for readers of SQL."""
+    measured = {row["metric"] for row in store.records("SELECT metric FROM cells WHERE study = ?", [study])}
+    rows = []
+    for full_name, statistic in with_analyses().items():
+        metric, _, name = full_name.partition(".")
+        if metric not in measured:
+            continue
+        facts = {"metric": metric, "unit": statistic.unit, "per": statistic.per}
+        texts = {"title": statistic.title, "definition": statistic.definition}
+        rows.append({**facts, **texts, "statistic": name, "main": statistic.main})
+        if statistic.floor:
+            texts = {"title": f"{statistic.title}: chance level", "definition": f"chance level of {full_name}"}
+            rows.append({**facts, **texts, "statistic": f"{name}_floor", "main": False})
+    stored = store.records("SELECT * EXCLUDE (study) FROM statistics WHERE study = ?", [study])
+    if sorted(stored, key=_full_name) != sorted(rows, key=_full_name):  # else pages would be older than the database
+        store.replace("statistics", study, rows)
+
+
+_full_name = itemgetter("metric", "statistic")
 
 
 _MODELS = """

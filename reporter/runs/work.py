@@ -16,7 +16,7 @@ from reporter.core.numbers import counted
 from reporter.core.places import POOLINGS
 from reporter.core.progress import REST, Progress
 from reporter.core.threads import given
-from reporter.forward.inputs import PRECISIONS, Pass, warnings
+from reporter.forward.inputs import PRECISIONS, Pass, size_of, warnings
 from reporter.forward.passes import Loading, Measured, Passes
 from reporter.forward.text_vectors import MOST_GATHERED, OfText, TextVectors
 from reporter.models.checkpoint import FINAL, Checkpoint
@@ -45,7 +45,25 @@ def work(plan: Plan, out: Path, store: Store, offline: bool, progress: Progress)
         ReporterError: this machine does not have the device, or results cannot be written.
     """
     with given(plan.file.study.run.threads):
-        return _Worker(plan, out, store, offline, progress).do()
+        worker = _Worker(plan, out, store, offline, progress)
+        with progress.expecting(plan.count("run"), lambda: worker.done, _weights(plan)):
+            return worker.do()
+
+
+def _weights(plan: Plan) -> dict[str, float]:
+    """Return how much work each pass is, by name: its words times the weights of its model, where these are known."""
+    passes = {
+        str(forward_pass): forward_pass
+        for cell in plan.cells
+        if isinstance(cell, MetricCell) and cell.state == "run"
+        for forward_pass in cell.passes
+    }
+    sizes = {(of := each.checkpoint).model: size_of(of) for each in passes.values()}
+    known = {model: size.active for model, size in sizes.items() if size is not None and size.active}
+    return {
+        name: each.texts.words * (known[each.checkpoint.model] if len(known) == len(sizes) else 1.0)
+        for name, each in passes.items()
+    }
 
 
 class _Worker:
@@ -68,6 +86,11 @@ class _Worker:
         self.without_interval: list[Cell] = []
         self._shown: set[str] = set()
         self.prepared = cache(self._prepare)
+
+    @property
+    def done(self) -> int:
+        """How many of the cells that must run have a result, good or bad."""
+        return self.computed + self.failed - self.plan.count("failed")
 
     def do(self) -> tuple[int, int]:
         for name, texts in self.plan.texts.items():
@@ -250,7 +273,10 @@ class _Worker:
     def _measured(self, forward_pass: Pass, checkpoint: Checkpoint, cells: list[MetricCell], model: Load) -> Measured:
         forward_pass = replace(forward_pass, checkpoint=checkpoint)
         wants = wanted_by((cell.metric, cell.options, cell.views) for cell in cells)
-        return self.passes.measured(forward_pass, wants, self._load(forward_pass, model))
+        try:
+            return self.passes.measured(forward_pass, wants, self._load(forward_pass, model))
+        finally:
+            self.progress.finished(str(forward_pass))
 
     def _load(self, forward_pass: Pass, model: Load) -> Loading:
         if not forward_pass.checkpoint.states:

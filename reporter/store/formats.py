@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any, Literal
 
 from reporter.core.errors import one_line
@@ -167,28 +168,32 @@ class Result:
     total: int
 
 
-def write(result: Result, form: Format) -> str:
+def write(result: Result, form: Format, width: int | None = None) -> str:
     """Writes a result.
 
     Args:
         result: The result.
         form: ``table``, ``csv``, ``json``, ``markdown`` or ``latex`` (a ``tabular`` for the package booktabs).
+        width: Columns that a table has room for; its texts are wrapped. None: a table is as wide as its cells.
 
     Returns:
         The text, without a line break at its end.
     """
     if form in ("csv", "json"):
         return "".join(pieces(result.columns, [result.rows], form))
-    return {"markdown": _markdown, "latex": _latex, "table": _table}[form](result)
+    return _table(result, width) if form == "table" else {"markdown": _markdown, "latex": _latex}[form](result)
 
 
-def pieces(columns: tuple[str, ...], chunks: Iterable[Sequence[tuple[Any, ...]]], form: Format) -> Iterator[str]:
+def pieces(
+    columns: tuple[str, ...], chunks: Iterable[Sequence[tuple[Any, ...]]], form: Format, width: int | None = None
+) -> Iterator[str]:
     """Writes rows as they come; CSV and JSON need no more memory than a chunk takes.
 
     Args:
         columns: Names of the columns.
         chunks: Rows of plain Python values, some at a time.
         form: As in :func:`write`; a table shows the first ``TABLE_ROWS`` alone.
+        width: As in :func:`write`.
 
     Yields:
         Text, in all without a line break at its end.
@@ -210,30 +215,85 @@ def pieces(columns: tuple[str, ...], chunks: Iterable[Sequence[tuple[Any, ...]]]
         for rows in chunks:
             total += len(rows)
             kept.extend(rows[: max(0, TABLE_ROWS - len(kept))] if form == "table" else rows)
-        yield write(Result(columns, kept, total), form)
+        yield write(Result(columns, kept, total), form, width)
 
 
-def _table(result: Result) -> str:
-    """Aligned columns; numbers to the right with 6 significant digits, long texts cut, NULL spelled out."""
+def _table(result: Result, room: int | None) -> str:
+    """Aligned columns; numbers to the right with 6 significant digits, long texts cut, NULL spelled out.
+
+    Where there is too little room, texts are wrapped, and columns at the right that still do not fit are only named.
+    """
     from rich.cells import cell_len  # the width in terminal cells, which wide letters fill two of
 
     head = [one_line(name) for name in result.columns]
     body = [[_shown(value) for value in row] for row in result.rows]
     right = _numeric(result)
-    widths = [max(map(cell_len, column)) for column in zip(head, *body, strict=True)]
+    columns = list(zip(head, *body, strict=True))
+    widths = [max(map(cell_len, column)) for column in columns] if room is None else _narrowed(columns, right, room)
+    hidden = head[len(widths) :]
 
-    def line(cells: Sequence[str]) -> str:
-        padded = []
-        for cell, width, to_the_right in zip(cells, widths, right, strict=True):
-            blank = " " * (width - cell_len(cell))
-            padded.append(blank + cell if to_the_right else cell + blank)
-        return "  ".join(padded).rstrip()
+    def lines(cells: Sequence[str]) -> Iterator[str]:
+        wrapped = [_wrapped(cell, width) for cell, width in zip(cells, widths, strict=False)]
+        for parts in zip_longest(*wrapped, fillvalue=""):
+            padded = []
+            for part, width, to_the_right in zip(parts, widths, right, strict=False):
+                blank = " " * (width - cell_len(part))
+                padded.append(blank + part if to_the_right else part + blank)
+            yield "  ".join(padded).rstrip()
 
-    count = f"({result.total:,} {'row' if result.total == 1 else 'rows'})"
+    count = f"{result.total:,} {'row' if result.total == 1 else 'rows'}"
     if len(result.rows) < result.total:
-        count = f"({len(result.rows):,} of {result.total:,} rows; --format csv or json prints all rows)"
+        count = f"{len(result.rows):,} of {result.total:,} rows; --format csv or json prints all rows"
+    if hidden:
+        count += f"; no room for {', '.join(hidden)}: name the columns to show, or use --format csv"
     rule = "  ".join("-" * width for width in widths)
-    return "\n".join([line(head), rule, *map(line, body), count])
+    return "\n".join([*lines(head), rule, *(line for row in body for line in lines(row)), f"({count})"])
+
+
+_LONGEST_WORDS = (24, 16, 10)
+"""Longer words of a table are broken where there is no room for them: the first of these limits that makes it fit."""
+
+
+def _narrowed(columns: Sequence[Sequence[str]], right: Sequence[bool], room: int) -> list[int]:
+    """Return widths of columns that fit, each column with its heading first.
+
+    Numbers are not broken. Columns at the end that do not fit even with short lines are left out.
+    """
+    from rich.cells import cell_len
+
+    def least(column: Sequence[str], is_number: bool, longest: int) -> int:
+        heading, *cells = column
+        whole, wrapped = (cells, [heading]) if is_number else ([], column)
+        words = (min(longest, cell_len(word)) for text in wrapped for word in text.split())
+        return max([*map(cell_len, whole), *words], default=0)
+
+    def over(of: Sequence[int]) -> int:
+        return sum(of) + 2 * (len(of) - 1) - room
+
+    for longest in _LONGEST_WORDS:
+        fewest = [least(column, is_number, longest) for column, is_number in zip(columns, right, strict=True)]
+        if over(fewest) <= 0:
+            break
+    while len(fewest) > 1 and over(fewest) > 0:
+        fewest.pop()
+    widths = [max(map(cell_len, column)) for column, _ in zip(columns, fewest, strict=False)]
+    while over(widths) > 0 and (wide := [i for i, width in enumerate(widths) if width > fewest[i]]):
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return a text in lines of at most a width in cells of a terminal."""
+    from rich.cells import cell_len, chop_cells
+
+    if cell_len(text) <= width:
+        return [text]
+    lines = [""]
+    for word in text.split():
+        for part in chop_cells(word, width):
+            longer = f"{lines[-1]} {part}".lstrip()
+            lines[-1:] = [longer] if cell_len(longer) <= width else [lines[-1], part]
+    return lines
 
 
 def _numeric(result: Result) -> list[bool]:

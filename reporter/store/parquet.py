@@ -23,6 +23,7 @@ from reporter.store.checking import require_version
 from reporter.store.making import comments_on
 from reporter.store.opening import attached
 from reporter.store.schema import SCHEMA_VERSION, tables
+from reporter.store.views import VIEWS
 
 if TYPE_CHECKING:
     import duckdb
@@ -104,6 +105,8 @@ def open_parquet(connection: duckdb.DuckDBPyConnection, folder: Path, files: Seq
             _make_view(connection, ours[name], columns, source)
         else:
             connection.execute(f"CREATE VIEW {identifier(name)} AS FROM {source}")
+    for view in VIEWS.values():
+        connection.execute(view.sql)
 
 
 def _make_view(connection: duckdb.DuckDBPyConnection, table: Table, columns: list[str], source: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import os
 import pickle
 import re
@@ -31,6 +32,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from reporter.core.confined import confined, quoted
 from reporter.core.errors import ReporterError, UsageError, describe, no_results
 from reporter.core.table import NUMBER_ROWS
+from reporter.store.absent import absent_values, is_nothing
 from reporter.store.checking import require_ours, require_version
 from reporter.store.opening import WAIT_SECONDS, attach, explained, is_torn
 from reporter.store.parquet import is_parquet, open_parquet, parquet_files
@@ -45,10 +47,12 @@ MEMORY = "2GB"
 _BESIDES = 3 * 2**30  # bytes of address space beyond an idle process: DuckDB's limit, rows and libraries
 _GRACE_SECONDS = 2.0  # beyond the limit, for what DuckDB stops itself
 _OPENING_SECONDS = WAIT_SECONDS + 60.0  # a process starts, and a writer may have the file; after that it hangs
-_READY, _TEXT, _FRAME, _USAGE, _WRONG, _END = b"r", b"t", b"f", b"u", b"w", b"."
+_READY, _TEXT, _FRAME, _NOTE, _USAGE, _WRONG, _END = b"r", b"t", b"f", b"n", b"u", b"w", b"."
 _READS = {"SELECT", "EXPLAIN", "MULTI"}  # DuckDB turns one PIVOT into several statements and calls it MULTI
 _CHUNK_ROWS = 10_000
 _THREADS = 4
+
+_log = logging.getLogger(__name__)
 
 
 def query(path: Path, sql: str, format: Format = "table", limit_seconds: float = 30.0) -> str:
@@ -68,9 +72,14 @@ def query(path: Path, sql: str, format: Format = "table", limit_seconds: float =
     return "".join(stream(path, sql, format, limit_seconds))
 
 
-def stream(path: Path, sql: str, format: Format = "table", limit_seconds: float = 30.0) -> Iterator[str]:
-    """Run one reading statement like :func:`query`, and yield the text piece by piece, as it comes."""
-    for data in _answers(path, sql, format, limit_seconds):
+def stream(
+    path: Path, sql: str, format: Format = "table", limit_seconds: float = 30.0, width: int | None = None
+) -> Iterator[str]:
+    """Run one reading statement like :func:`query`, and yield the text piece by piece, as it comes.
+
+    A table fits ``width`` columns of a terminal, where they are given.
+    """
+    for data in _answers(path, sql, format, limit_seconds, width=width):
         yield data.decode("utf-8", "replace")
 
 
@@ -90,7 +99,9 @@ def query_frame(path: Path, sql: str, limit_seconds: float = 30.0) -> pd.DataFra
     return cast("pd.DataFrame", pickle.loads(data))  # of our own process
 
 
-def _answers(path: Path, sql: str, form: str, limit_seconds: float, to: str = "") -> Iterator[bytes]:
+def _answers(
+    path: Path, sql: str, form: str, limit_seconds: float, to: str = "", width: int | None = None
+) -> Iterator[bytes]:
     """Yield what the worker sends, and end the worker if it exceeds the limits or its answer is not read to the end.
 
     Where ``to`` is a file, the rows are written there instead.
@@ -99,7 +110,14 @@ def _answers(path: Path, sql: str, form: str, limit_seconds: float, to: str = ""
         path = path.parent
     if not path.exists():
         raise no_results(path)
-    question = {"path": str(path.absolute()), "sql": sql, "form": form, "to": to, "seconds": limit_seconds}
+    question = {
+        "path": str(path.absolute()),
+        "sql": sql,
+        "form": form,
+        "to": to,
+        "seconds": limit_seconds,
+        "width": width,
+    }
     with _one_at_a_time:
         worker = _worker()
         is_idle = False
@@ -164,6 +182,8 @@ class _QueryProcess:
                 late = str(_too_slow(limit_seconds))
             elif kind in (_TEXT, _FRAME):
                 yield data
+            elif kind == _NOTE:
+                _log.warning(data.decode())
             elif kind == _END:
                 return
             else:
@@ -251,9 +271,16 @@ def _answer(question: dict[str, Any], pipe: Connection) -> None:
                 return
             cursor = _executed(connection, sql)
             if question["form"] == "frame":
-                pipe.send_bytes(_FRAME + pickle.dumps(cursor.df(), protocol=5))
+                frame = cursor.df()
+                pipe.send_bytes(_FRAME + pickle.dumps(frame, protocol=5))
+                first = frame.head(2).astype(object)
+                rows = first.where(first.notna(), None).values.tolist()
             else:
-                _send_rows(cursor, question, pipe)
+                rows = _send_rows(cursor, question, pipe)
+            if is_nothing(rows):
+                with suppress(duckdb.Error):  # its time may be over
+                    for note in absent_values(connection, sql):
+                        pipe.send_bytes(_NOTE + note.encode("utf-8", "replace"))
         except duckdb.InterruptException as problem:
             raise _too_slow(question["seconds"]) from problem
         except (duckdb.OutOfMemoryException, MemoryError) as problem:
@@ -349,11 +376,11 @@ def _statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statem
     return statements[0]
 
 
-def _send_rows(cursor: duckdb.DuckDBPyConnection, question: dict[str, Any], pipe: Connection) -> None:
-    """Send the rows as text, as they come; the time that the reader takes does not count."""
+def _send_rows(cursor: duckdb.DuckDBPyConnection, question: dict[str, Any], pipe: Connection) -> list[tuple[Any, ...]]:
+    """Send the rows as text, as they come, and return the first two; the time that the reader takes does not count."""
     from reporter.store.formats import pieces
 
-    taken = 0.0
+    taken, first = 0.0, list[tuple[Any, ...]]()
 
     def chunks() -> Iterator[Sequence[tuple[Any, ...]]]:
         nonlocal taken  # DuckDB's own limit does not count the time that Python takes to fetch
@@ -365,10 +392,14 @@ def _send_rows(cursor: duckdb.DuckDBPyConnection, question: dict[str, Any], pipe
                 raise _too_slow(question["seconds"])
             if not rows:
                 return
+            first.extend(rows[: 2 - len(first)])
             yield rows
 
-    for text in pieces(tuple(column[0] for column in cursor.description), chunks(), question["form"]):
+    for text in pieces(
+        tuple(column[0] for column in cursor.description), chunks(), question["form"], question["width"]
+    ):
         pipe.send_bytes(_TEXT + text.encode("utf-8", "replace"))
+    return first
 
 
 def _too_slow(seconds: float) -> ReporterError:

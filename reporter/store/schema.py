@@ -27,7 +27,7 @@ from reporter.store import answers
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
-SCHEMA_VERSION = 27
+SCHEMA_VERSION = 28
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -428,6 +428,18 @@ class CellRow(OfStudy, table="cells"):
     versions: dict[str, str] = column("JSON object: versions of reporter, torch, transformers, numpy, Python")
     finished: datetime = column("time when it was stored, UTC")
     folder: str | None = column("results folder that it was merged from; NULL if it was measured in this folder")
+
+
+class StatisticRow(OfStudy, table="statistics"):
+    """One statistic that the study measures: what the number means."""
+
+    metric = METRIC
+    statistic: str = column("the second part of the number's name", key=True)
+    title: str = column("title of the statistic, as in the report")
+    definition: str = column("formula or rule")
+    unit: str = column("unit; empty without one")
+    per: str = column("what it is a number of: 'layer', 'step' (a block), 'pair' (of layers) or 'model'")
+    main: bool = column("true for the statistics that the report shows first")
 
 
 class StudyRow(OfStudy, table="studies"):

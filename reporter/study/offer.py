@@ -68,6 +68,7 @@ class Section:
         together: empty where each item is looked at by itself and a claim names it in the place of a corpus; else all
             are one, and this stands in the place of the corpus.
         by_name: whether items stand by name under the key.
+        example: a short one as YAML, for messages; CORPUS stands for a name of the study.
     """
 
     item: Any
@@ -76,6 +77,7 @@ class Section:
     references: tuple[Reference, ...] = ()
     together: str = ""
     by_name: bool = True
+    example: str = "…"
 
     @property
     def form(self) -> Any:
@@ -165,7 +167,8 @@ def read_metrics(value: Any, info: ValidationInfo) -> Any:
     Raises:
         ValidationError: an unknown metric or option, or a metric that is listed twice.
     """
-    catalogue = offer_of(info).metrics
+    offer = offer_of(info)
+    catalogue = offer.metrics
     if value == "all":
         return _all(catalogue)
     if value == "none":
@@ -180,7 +183,7 @@ def read_metrics(value: Any, info: ValidationInfo) -> Any:
         if item == "all":
             continue
         try:
-            choice = _read_choice(item, catalogue)
+            choice = _read_choice(item, offer)
         except ValidationError as error:
             complaints += join(complaints_of(error), index)
             continue
@@ -200,20 +203,23 @@ def _all(catalogue: Catalogue) -> tuple[MetricChoice, ...]:
     return tuple(MetricChoice(name=name, options=options()) for name, options in defaults.items())
 
 
-def _read_choice(item: Any, catalogue: Catalogue) -> MetricChoice:
+def _read_choice(item: Any, offer: Offer) -> MetricChoice:
     if isinstance(item, str):
-        return MetricChoice(name=item, options=_options(item, {}, catalogue, ()))
+        return MetricChoice(name=item, options=_options(item, {}, offer, ()))
     if isinstance(item, dict) and len(item) == 1:
         name, options = next(iter(item.items()))
-        return MetricChoice(name=name, options=_options(name, options, catalogue, (name,)))
+        return MetricChoice(name=name, options=_options(name, options, offer, (name,)))
     got = f"a mapping with {len(item)} keys" if isinstance(item, dict) else show(item)
     raise wrong(f"expected the name of a metric or a mapping {{name: {{option: value}}}}, got {got}")
 
 
-def _options(name: str, given: Any, catalogue: Catalogue, location: tuple[str, ...]) -> BaseModel:
-    if name not in catalogue:
-        raise wrong(f"unknown metric '{name}'{hint(name, list(catalogue), 'metrics')}", *location, anchor="key")
-    model = catalogue[name]
+def _options(name: str, given: Any, offer: Offer, location: tuple[str, ...]) -> BaseModel:
+    if section := offer.sections.get(name):
+        remedy = f"remove it here and write it beside `metrics:`, such as `{name}: {section.example}`"
+        raise wrong(f"'{name}' is an analysis with a section of its own; {remedy}", *location, anchor="key")
+    if name not in offer.metrics:
+        raise wrong(f"unknown metric '{name}'{hint(name, list(offer.metrics), 'metrics')}", *location, anchor="key")
+    model = offer.metrics[name]
     if given is None:
         given = {}
     if not isinstance(given, dict):

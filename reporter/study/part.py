@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -51,14 +52,22 @@ def wrong(message: str, *location: str | int, anchor: Anchor = "value") -> Valid
     return failure(Complaint(message, location, anchor))
 
 
-def complaints_of(error: ValidationError, keys: Sequence[str] = ()) -> list[Complaint]:
-    """Translate Pydantic's errors into complaints in plain English."""
+def complaints_of(
+    error: ValidationError, keys: Sequence[str] = (), examples: Mapping[str, str] = MappingProxyType({})
+) -> list[Complaint]:
+    """Translate Pydantic's errors into complaints in plain English.
+
+    Args:
+        error: of a part of a study.
+        keys: the keys that the part may have.
+        examples: for some of them a value of the right form, as YAML.
+    """
     errors = error.errors(include_url=False)
     inside = {other["loc"][:depth] for other in errors for depth in range(len(other["loc"]))}
     unknown = [str(e["loc"][-1]) for e in errors if e["type"] == "extra_forbidden" and len(e["loc"]) == 1]
     meant = {suggest(key, keys) for key in unknown}
     return [
-        _translate(e, keys)
+        _translate(e, keys, examples)
         for e in errors
         # Too short is also what lacks the entries that are wrong; a key with a wrong name is not missing as well.
         if not (e["type"] == "too_short" and e["loc"] in inside)
@@ -74,6 +83,8 @@ class Part(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    examples: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """For some keys a value of the right form, as YAML, for messages."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -82,7 +93,7 @@ class Part(BaseModel):
         try:
             return handler(value)
         except ValidationError as error:
-            raise failure(*complaints_of(error, keys_of(cls))) from None
+            raise failure(*complaints_of(error, keys_of(cls), cls.examples)) from None
 
 
 def keys_of(part: type[Part]) -> list[str]:
@@ -238,7 +249,7 @@ def _of_other_kind(complaint: Complaint, kind: str, kinds: Mapping[str, type[Par
     )
 
 
-def _translate(details: ErrorDetails, keys: Sequence[str]) -> Complaint:
+def _translate(details: ErrorDetails, keys: Sequence[str], examples: Mapping[str, str]) -> Complaint:
     context = details.get("ctx", {})
     if details["type"] == "study":
         location, anchor = details["loc"], context["anchor"]
@@ -251,7 +262,9 @@ def _translate(details: ErrorDetails, keys: Sequence[str]) -> Complaint:
         wrong = str(details["loc"][-1])
         names = keys if len(details["loc"]) == 1 else ()
         return Complaint(f"unknown key{hint(wrong, names, 'expected one of')}", details["loc"], "key", unknown=True)
-    return Complaint(_sentence(details["type"], details["msg"], details["input"], context), details["loc"])
+    sentence = _sentence(details["type"], details["msg"], details["input"], context)
+    key = str(details["loc"][-1]) if details["type"] in _EXPECTED and len(details["loc"]) == 1 else ""
+    return Complaint(sentence + (f"; write `{key}: {examples[key]}`" if key in examples else ""), details["loc"])
 
 
 _EXPECTED = {

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, create_model, model_validator
@@ -126,6 +127,13 @@ _CORPORA = "Texts to measure the models on; each corpus has a short name."
 class Study(Part):
     """One study, as written in its file, with every default filled in."""
 
+    examples = MappingProxyType(
+        {
+            "models": "{bert: google-bert/bert-base-uncased, mine: {path: ./mine}}",
+            "corpora": "{mine: {file: texts.txt}, sample: {sample: english}}",
+            "claims": "{NAME: {says: SENTENCE, value: {metric: METRIC, model: MODEL, layer: last}, above: 0}}",
+        }
+    )
     # `study_form` adds the key of each analysis and the keys of each source of texts.
 
     study: Annotated[str, AfterValidator(_study_id)] = Field(
@@ -245,7 +253,9 @@ def _form(
         of_sources = Annotated[dict[Name, Annotated[union, check]], AfterValidator(with_shares)]
         fields["corpora"] = (of_sources, Field({}, description=_CORPORA))
     fields["claims"] = (dict[Name, claim_type(dict(claims))], Study.model_fields["claims"])  # type: ignore[misc]
-    return create_model("Study", __base__=Study, __doc__=Study.__doc__, **fields)
+    form = create_model("Study", __base__=Study, __doc__=Study.__doc__, **fields)
+    form.examples = MappingProxyType({**Study.examples, **{name: section.example for name, section in sections}})
+    return form
 
 
 def check_study(content: Any, offer: Offer) -> Study:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -58,6 +59,12 @@ def test_help_fits_one_screen_names_every_command_and_describes_every_option(cal
         lines = call(command, "--help").stdout.splitlines()
         options = [line.split() for line in lines if line.startswith("  -")]
         assert options and all(len(words) > 2 for words in options), f"{command} has an option without a description"
+
+
+def test_the_help_of_run_has_the_options_of_clusters_apart(call):
+    everyday, cluster = call("run", "--help").stdout.split("\nSeveral processes or machines:\n")
+    assert all(name in everyday for name in ("--only", "--set", "--strict", "--report-only", "--help", "SPEC"))
+    assert re.findall(r"^  (--\w+)", cluster, re.MULTILINE) == ["--workers", "--engine", "--address", "--share"]
 
 
 def test_a_wrong_call_exits_with_2_and_writes_nothing(call):
@@ -257,7 +264,7 @@ def test_expected_failures_are_one_sentence_on_stderr_and_a_bug_keeps_its_traceb
 
 
 def test_sql_writes_values_as_they_are_with_equal_line_ends_and_a_terminal_shows_controls(call, monkeypatch):
-    query = Mock(side_effect=lambda *_: iter(["text\n", "\x1b[31mred\x9b\n1"]))
+    query = Mock(side_effect=lambda *_, **__: iter(["text\n", "\x1b[31mred\x9b\n1"]))
     monkeypatch.setitem(sys.modules, "reporter.store", SimpleNamespace(stream=query))
     assert call("sql", "SELECT 1", "--format", "csv").stdout_bytes == "text\n\x1b[31mred\x9b\n1\n".encode()
     monkeypatch.setattr(sys, "stdout", terminal := StringIO())

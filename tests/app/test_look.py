@@ -58,7 +58,8 @@ def test_a_model_gets_a_study_a_card_and_a_report(look, monkeypatch):
     )
     (found,) = Store(Path("results/results.duckdb")).records(
         "SELECT arg_max(layer, value) FILTER (statistic = 'mean_cosine' AND site <> 'final') AS highest, "
-        "max(value) FILTER (metric = 'ranges' AND statistic = 'int8_tensor') AS lost FROM profiles"
+        "max(value) FILTER (metric = 'ranges' AND statistic = 'int8_tensor') AS lost FROM layers "
+        "WHERE is_last AND view = 'text tokens'"
     )
     where = f"layer {found['highest']} of" if found["highest"] else "the embedding"
     assert f"| anisotropy | mean cosine of two tokens is highest at {where}" in card

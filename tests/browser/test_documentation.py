@@ -3,15 +3,20 @@
 import re
 import sys
 from html import unescape
+from itertools import pairwise
 from urllib.parse import unquote
 
 import pytest
 
 from reporter.app.docs import site as docs
+from reporter.app.docs.reference import _QUERIED
 from reporter.core.errors import ReporterError
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
+from reporter.runs.studies import offer
 from reporter.store.schema import tables
+from reporter.store.views import VIEWS
+from reporter.study.study import study_form
 
 
 def test_every_link_leads_somewhere_and_nothing_comes_from_elsewhere(documentation):
@@ -43,7 +48,7 @@ def test_every_page_has_a_twin_in_plain_markdown_and_an_entry_in_llms_txt(docume
         for link in re.findall(r"\]\(([^)\s#:]+)(?:#[^)]*)?\)", outside):
             assert ((documentation / name).parent / link).is_file(), f"{name}: {link}"
     assert "intrinsic_dimension.twonn" in twins["metrics/intrinsic_dimension.md"].replace("\\", "")
-    assert "### reporter.run\n" in twins["python-names.md"]
+    assert "## reporter.run\n" in twins["python-names.md"]
 
 
 def test_every_number_table_and_key_has_its_place(documentation):
@@ -52,10 +57,32 @@ def test_every_number_table_and_key_has_its_place(documentation):
         text = (documentation / rooms[name] / f"{name}.html").read_text("utf-8")
         assert all(f"{name}.{statistic.name}<" in text for statistic in one.statistics)
         assert text.count("Definition</strong>") == len(one.statistics)
-    text = (documentation / "tables.html").read_text("utf-8")
-    for name, table in tables().items():
+    for name, table in (tables() | VIEWS).items():
+        place = "tables.html" if name in _QUERIED else f"tables/{name}.html"
+        text = (documentation / place).read_text("utf-8")
         assert f'id="table-{name.replace("_", "-")}"' in text, name
         assert all(f">{column.name}</span>" in text for column in table.columns)
+    assert len((documentation / "tables.md").read_text("utf-8").split()) < 5000
+    keys = {
+        path.name: path.read_text("utf-8")
+        for path in [*documentation.glob("keys*.html"), *documentation.glob("keys/*.html")]
+    }
+    assert not [
+        key
+        for key in study_form(offer()).model_fields
+        if not any(f'id="key-{key.replace("_", "-")}"' in t for t in keys.values())
+    ]
+
+
+def test_headings_skip_no_level(documentation):
+    for path in documentation.rglob("*.html"):
+        levels = [int(level) for level in re.findall(r"<h(\d)[ >]", path.read_text("utf-8").partition("<article")[2])]
+        skipped = [pair for pair in pairwise([0, *levels]) if pair[1] > pair[0] + 1]
+        assert not skipped and levels.count(1) == (path.name != "search.html"), path.name
+    for path in documentation.rglob("*.md"):
+        text = re.sub(r"^```.*?^```$", "", path.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+        levels = [len(marks) for marks in re.findall(r"^(#+) ", text, re.MULTILINE)]
+        assert not [pair for pair in pairwise([0, *levels]) if pair[1] > pair[0] + 1], path.name
 
 
 def test_what_keeps_the_site_from_being_made_is_said_and_nothing_is_left(tmp_path, monkeypatch):
@@ -82,5 +109,14 @@ def test_a_search_from_disk_finds_a_metric(documentation, tab):
     tab.open(documentation / "search.html", query="?q=twonn")
     tab.until("return document.querySelectorAll('#search-results li a').length > 0")
     links = tab.run("return [...document.querySelectorAll('#search-results li a')].map(one => one.href)")
-    assert any("metrics/intrinsic_dimension.html" in link for link in links)
+    assert "metrics/intrinsic_dimension.html" in links[0]
+    assert "TwoNN" in " ".join(tab.texts("#search-results .context mark"))  # a snippet, not a bare title
     tab.assert_quiet()
+
+
+@pytest.mark.browser
+def test_no_page_of_keys_is_longer_than_a_few_screens(documentation, tab):
+    for page in [documentation / "keys.html", *sorted(documentation.glob("keys/*.html"))]:
+        tab.open(page, 1400)
+        height = tab.run("return document.querySelector('article').getBoundingClientRect().height")
+        assert height <= 4000, page.name

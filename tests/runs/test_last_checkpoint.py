@@ -34,8 +34,8 @@ def test_everything_reads_the_checkpoint_that_is_listed_last(measure, store):
     losses = "SELECT value FROM layer_metrics WHERE (statistic, corpus, checkpoint) = ('lm', 'nested', '{}')"
     (last,), (other,) = (select(store, losses.format(name)) for name in ("main", "step512"))
     assert select(store, "SELECT value FROM claims") == [pytest.approx(last)] and last != other
-    for table in ("profiles", "block_answers"):
-        assert select(store, f"SELECT DISTINCT checkpoint FROM {table} WHERE model = 'm'") == ["main"]
+    for table in ("layers WHERE is_last AND", "block_answers WHERE"):
+        assert select(store, f"SELECT DISTINCT checkpoint FROM {table} model = 'm'") == ["main"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from reporter.forward.passes import repeats_warning, strained_warning, unknown_w
 from reporter.forward.type_sample import TypeCounts
 from reporter.models.checkpoint import Checkpoint
 from reporter.runs import plan as estimates
-from reporter.runs.plan import estimate
+from reporter.runs.plan import _together, estimate
 from reporter.runs.planner import plan_study
 from reporter.texts.tokens import Windows
 
@@ -187,6 +187,20 @@ def test_the_plan_tries_a_chat_template_and_without_one_only_its_cells_fail(stud
     assert state == ("failed" if why else "run") and why in reason and set(cells.values()) == {("run", "new")}
     outcome, _ = run(file, only=only)
     assert (outcome.computed, outcome.failed) == ((len(cells), 1) if why else (len(cells) + 1, 0))
+
+
+def test_a_plan_counts_cells_by_reason_and_lists_each_on_request(study, tmp_path, out, run):
+    file = study(views="[text tokens]", metrics="[motion, convergence]")
+    planned = plan_study(file, tmp_path / "elsewhere")
+    _, line = (line for line in planned.lines() if " cells" in line)
+    assert line == f"  run     {len(planned.cells)} cells  new" and len(planned.cells) > 4
+    each = [line for line in planned.lines(each=True) if line.startswith("  run")]
+    assert len(each) == len(planned.cells) and len({line.split("  new")[0] for line in each}) == len(each)
+    run(file, only=("motion",))
+    planned = plan_study(file, out)
+    assert planned.count("cached") > 4 and not [line for line in planned.lines() if line.startswith("  cached")]
+    convergence = [cell for cell in planned.cells if cell.key.metric == "convergence"]
+    assert _together(convergence) == f"{len(convergence)} cells (metric convergence)"
 
 
 TUNED = (

@@ -11,6 +11,7 @@ import pytest
 from browser.conftest import require
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from reporter.report.templating import folder
 from reporter.store.formats import CSV_RULES, Result, latex, pieces, write
@@ -39,6 +40,24 @@ def test_a_table_cuts_long_texts_and_many_rows():
     assert lines[2] == "  0  " + "x" * 59 + "…"
     assert len(lines) == 2 + 1000 + 1 and lines[-1].startswith("(1,000 of 2,500 rows;")
     assert ask("SELECT 1 AS i WHERE false", "table").splitlines() == ["i", "-", "(0 rows)"]
+
+
+def test_a_table_on_a_terminal_wraps_texts_and_names_the_columns_that_have_no_room():
+    result = Result(("model name", "within interval", "says"), [("a_long_name", 12, "One fact, 日本 " * 3)], 1)
+    for width in (30, 38, 80, 120):
+        *lines, count = write(result, "table", width).splitlines()
+        assert max(map(cell_len, lines)) <= width and count == "(1 row)"
+    assert write(result, "table", 42).splitlines() == [
+        "model name          within  says",
+        "                  interval",
+        "-----------  -------------  --------------",
+        "a_long_name             12  One fact, 日本",
+        *["                            One fact, 日本"] * 2,
+        "(1 row)",
+    ]
+    assert len(write(result, "table", 120).splitlines()) == 4 and write(result, "table", 120) == write(result, "table")
+    narrow = write(result, "table", 20).splitlines()
+    assert narrow[-1].startswith("(1 row; no room for says: ") and max(map(cell_len, narrow[:-1])) <= 20
 
 
 def test_csv_keeps_every_digit_every_text_and_every_row():

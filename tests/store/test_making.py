@@ -9,6 +9,7 @@ from store.conftest import alter, cell, numbers, records
 
 from reporter.app.docs.reference import described, table_page
 from reporter.core.errors import ReporterError
+from reporter.runs.whole import write_statistics
 from reporter.store import Store, query
 from reporter.store.making import create_file
 from reporter.store.schema import SCHEMA_VERSION, tables
@@ -44,11 +45,16 @@ def test_views_leave_out_what_is_no_profile_and_every_table_is_described(store):
         rows = [row for view in ("text tokens", "with special tokens") for row in numbers(view=view, step=step)]
         rows += numbers(site="final", layer=4)[:1] + numbers(site=None, layer=None, depth=None)[:1]
         store.commit_cell(cell(model=model, checkpoint=checkpoint), rows)
+    write_statistics(store, "s")
+    statistics = store.records("FROM statistics")
     found = store.frame("SELECT model, checkpoint, view, site, layer FROM layers")
     assert len(found) == 2 * 2 * 5 and set(found["model"]) == {"bert"} and set(found["site"]) == {"embedding", "block"}
-    found = store.frame("SELECT checkpoint, view, layer, value FROM profiles ORDER BY layer")
+    (title,) = (row["title"] for row in statistics if row["statistic"] == "norm")
+    found = store.frame(
+        "SELECT checkpoint, view, layer, title, value FROM layers WHERE is_last AND view = 'text tokens' ORDER BY layer"
+    )
     assert found.values.tolist() == [
-        ["step-40", "text tokens", layer, pytest.approx(0.1 * layer)] for layer in range(5)
+        ["step-40", "text tokens", layer, title, pytest.approx(0.1 * layer)] for layer in range(5)
     ]
     alter(store.path, "CREATE TABLE peaks (height DOUBLE); COMMENT ON COLUMN peaks.height IS 'how high'")
     found = described(store.path)  # what `reporter sql --tables` prints, a plug-in's table among it

@@ -40,6 +40,8 @@ BROKEN: dict[tuple[str, str], list[tuple[str, ...]]] = {
             "study: s\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\nskip: {P: {corpus: c}, »p: {corpus: c}}\n",
             "skip.p: differs from 'P' in case alone; rename",
         ),
+        ("study: s\nmodels: »[a, b]\n", "models: expected a mapping, got a list; write `models: {bert: google-bert"),
+        ("study: s\nmodels: {m: gpt2}\n»corpus: {c: {texts: [a]}}\n", "corpus: unknown key; did you mean 'corpora'?"),
         ("study: s\n»modles: {m: gpt2}\n", "modles: unknown key; did you mean 'models'?"),
         ("study: s\nmodels: {»1: gpt2}\n", "models: a key must be text"),  # and `models` is not called empty as well
         ("study: »My Study\nmodels: {m: gpt2}\n", "study: id such as 'my-study', of at most 64 … got text 'My Study'"),

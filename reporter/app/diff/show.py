@@ -9,6 +9,7 @@ from reporter.app.diff import Comparison
 from reporter.app.diff.causes import Cause
 from reporter.core.numbers import counted, short, signed
 from reporter.core.places import place
+from reporter.core.progress import terminal_width
 from reporter.judge.numbers import with_analyses
 from reporter.metrics.base import Statistic
 from reporter.store.formats import Result, plain, write
@@ -31,7 +32,9 @@ def show(comparison: Comparison, form: Form = "table", most: int = 20) -> str:
 def _rows(result: Result, form: Form) -> str:
     if form == "markdown":
         return "\n\n" + write(result, "markdown").rstrip()
-    lines = write(result, "table").splitlines()[:-1]  # the heading has the number of rows
+    room = terminal_width()
+    *lines, count = write(result, "table", room and room - 2).splitlines()
+    lines += [count] if "no room" in count else []  # else the heading has the number of rows
     return "".join(f"\n  {line}" for line in lines)
 
 

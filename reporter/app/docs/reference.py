@@ -11,6 +11,7 @@ from typing import Any
 
 import reporter
 from reporter.core import numbers
+from reporter.core.progress import terminal_width
 from reporter.core.table import Column, Table
 from reporter.judge.claims import SHARE
 from reporter.judge.questions.question import markdown_cell
@@ -20,8 +21,9 @@ from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Definition, Metric, Statistic, Value, catalogue
 from reporter.store.database import Store
 from reporter.store.schema import tables
-from reporter.store.views import VIEWS
+from reporter.store.views import VIEWS, View
 from reporter.study import study_schema
+from reporter.study.study import study_form
 
 # The page of ``reporter metrics NAME``: definitions, options, and the columns where the numbers are found.
 
@@ -139,10 +141,10 @@ def tables_of(metric: Definition) -> tuple[Table, ...]:
 
 
 def wrapped(text: str, indent: str = "") -> list[str]:
-    """Return a text in lines of at most 100 characters, those after the first further to the right."""
+    """Return a text in lines of 100 characters at most, or as the terminal has room; the first begins further left."""
     return wrap(
         text,
-        100,
+        min(120, terminal_width() or 100),
         initial_indent=indent,
         subsequent_indent=indent + "  " * bool(indent),
         break_on_hyphens=False,  # a citation is searched for as it stands
@@ -181,7 +183,7 @@ def described(path: Path) -> dict[str, Table]:
     for name, row in stored.items():
         descriptions[name] = replace(descriptions[name], name=f"{name} ({numbers.counted(row['rows'], 'row')})")
     for name, view in VIEWS.items():
-        descriptions[name] = Table(f"{name} (view of {view.table})", view.comment, view.columns)
+        descriptions[name] = Table(f"{name} (view of {view.table}: begin here)", view.comment, view.columns)
     return dict(sorted(descriptions.items()))
 
 
@@ -235,32 +237,59 @@ def code(text: str) -> str:
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
-# The page of every key of a study, from its JSON Schema.
+# The pages of every key of a study, from its JSON Schema.
 
 
 Schema = Mapping[str, Any]
 REQUIRED = "required"
+_WORDS_OF_PAGE = 650
+"""A key with more has pages for its parts, so that no page is longer than a few screens."""
+_WORDS_OF_PART = 100
+"""A shorter part stays on the page of its key."""
 
 
-def keys_page(schema: Schema) -> str:
-    """Return the page, in Markdown."""
+def keys_pages(schema: Schema, examples: Mapping[str, str]) -> dict[str, str]:
+    """Return the pages, in Markdown: one for all short keys, one for each section, and for the parts of long ones.
+
+    Args:
+        schema: of a study.
+        examples: for some keys a value as YAML.
+    """
     parts, shown = schema["$defs"], {"Options"}
-    lines = [
-        "# Keys of a study\n",
-        "Only `study` and `models` are required. Paths are relative to the study file. `reporter validate "
-        "--schema` prints them as a JSON Schema, for editors that complete and check YAML.\n",
-    ]
+    short, sections, pages = list[str](), list[tuple[str, str]](), dict[str, str]()
     for key, form in schema["properties"].items():
-        lines += [f"(key-{key})=\n## {key}\n", f"{prose(form.get('description', ''))}\n"]
-        lines += [facts({"Value": _holds(form, parts), "Default": _default(key, form, schema)})]
+        inside = [name for name in _reached(form, parts) if name not in shown and key != "metrics"]
+        shown.update(inside)
+        lead = f"{prose(form.get('description', ''))}\n\n"
+        example = code(f"{key}: {examples[key]}") if key in examples else ""
+        lead += facts({"Value": _holds(form, parts), "Default": _default(key, form, schema), "Example": example})
         if key == "metrics":
-            lines += ["Each metric lists its options on [its own page](metrics/index.md).\n"]
+            lead += "\nEach metric lists its options on [its own page](metrics/index.md).\n"
+        if not inside:
+            short.append(f"(key-{key})=\n## {key}\n\n{lead}")
             continue
-        for name in _reached(form, parts):
-            if name not in shown:
-                shown.add(name)
-                lines += [f"### {_title_reference(name)}\n", _part(parts[name], parts)]
-    return "\n".join(lines)
+        texts = {name: _part(parts[name], parts) for name in inside}
+        apart = {name for name, text in texts.items() if len(text.split()) > _WORDS_OF_PART}
+        if sum(len(text.split()) for text in texts.values()) <= _WORDS_OF_PAGE:
+            apart = set()
+        here = [f"(part-{name})=\n## {_title_reference(name)}\n\n{texts[name]}" for name in inside if name not in apart]
+        tree = ""
+        for name in (name for name in inside if name in apart):
+            path = f"{key}-{_title_reference(name).lower().replace(' ', '-')}"
+            pages[f"keys/{path}.md"] = f"(part-{name})=\n# {key}: {_title_reference(name).lower()}\n\n{texts[name]}"
+            tree += f"{path}\n"
+        listed = "".join(f"- [{_title_reference(name)}](#part-{name})\n" for name in inside if name in apart)
+        tree = f"\n```{{toctree}}\n:hidden:\n\n{tree}```\n" if tree else ""
+        pages[f"keys/{key}.md"] = "\n".join([f"(key-{key})=\n# {key}\n\n{lead}", listed, *here]) + tree
+        sections.append((f"[{key}](keys/{key}.md)", prose(form.get("description", ""))))
+    tree = "\n".join(name.removesuffix(".md") for name in pages if name.removesuffix(".md")[5:] in schema["properties"])
+    pages["keys.md"] = (
+        "# Keys of a study\n\nOnly `study` and `models` are required. Paths are relative to the study file. "
+        "`reporter validate --schema` prints all keys as a JSON Schema, for editors that complete and check YAML.\n\n"
+        f"## Sections\n\n{table(('key', 'holds'), sections)}\n{chr(10).join(short)}\n"
+        f"```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
+    )
+    return pages
 
 
 def _part(part: Schema, parts: Schema) -> str:
@@ -284,7 +313,8 @@ def _default(key: str, form: Schema, around: Schema) -> str:
 def _holds(form: Schema, parts: Schema) -> str:
     """Return in words what may stand there."""
     if "$ref" in form:
-        return _title_reference(form["$ref"].rsplit("/", 1)[1]).lower()
+        name = form["$ref"].rsplit("/", 1)[1]
+        return f"[{_title_reference(name).lower()}](#part-{name})"
     if "anyOf" in form:
         options = [_holds(option, parts) for option in form["anyOf"] if option.get("type") != "null"]
         return " or ".join(dict.fromkeys(options))
@@ -337,8 +367,8 @@ def reference_pages() -> dict[str, str]:
             "has a key in the study. Each item is computed, cached and resumed separately.",
             looked_at,
         ),
-        "tables.md": _tables(),
-        "keys.md": keys_page(study_schema(offer())),
+        **_tables(),
+        **keys_pages(study_schema(offer()), study_form(offer()).examples),
         "glossary.md": _glossary(),
         "python-names.md": _python(),
     }
@@ -385,27 +415,50 @@ def _list(title: str, lead: str, definitions: Mapping[str, Definition]) -> str:
     return f"# {title}\n\n{lead}\n\n{table(('name', 'asks', 'from'), rows)}\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
 
 
-def _tables() -> str:
-    lines = [
-        "# Tables\n",
-        "All tables of `results.duckdb`, with their columns. Names are public. Bold columns together identify a row. "
-        "The database has these texts as comments: `SELECT comment FROM duckdb_columns()`.\n",
-    ]
-    writers: dict[str, list[str]] = {}
+_QUERIED = (
+    *("layers", "layer_metrics", "layer_pairs", "over_models", "statistics", "models", "corpora", "cells", "studies"),
+    *("claims", "findings", "sinks"),
+)
+"""What people query; the page of tables shows their columns, the others have pages of their own."""
+
+
+def _tables() -> dict[str, str]:
+    writers: dict[str, list[tuple[str, str]]] = {}
     for definition in (catalogue() | analyses()).values():
         for table_ in tables_of(definition):
             room = "metrics" if isinstance(definition, Metric) else "analyses"
-            writers.setdefault(table_.name, []).append(f"[{definition.name}]({room}/{definition.name}.md)")
-    for name, table_ in sorted(tables().items()):
-        by = writers.get(name, [])
-        lines += [f"(table-{name})=\n## {prose(name)}\n", f"{prose(table_.comment)}\n"]
-        lines += [f"Written by {', '.join(by)}.\n"] if 0 < len(by) < 8 else []
+            writers.setdefault(table_.name, []).append((definition.name, f"{room}/{definition.name}.md"))
+
+    def shown(name: str, of: Table | View, level: str, room: str) -> str:
+        by = [f"[{writer}]({room}{page})" for writer, page in writers.get(name, ())]
+        columns, also = of.columns, ""
+        if isinstance(of, View):
+            columns, also = of.added, f"\nIt has the columns of [{of.table}](#table-{of.table}), and these:\n"
         rows = [
             (f"**{code(column.name)}**" if column.key else code(column.name), column.type, prose(column.comment))
-            for column in table_.columns
+            for column in columns
         ]
-        lines += [table(("column", "type", "holds"), rows)]
-    return "\n".join(lines)
+        head = f"(table-{name})=\n{level} {prose(name)}\n\n{prose(of.comment)}\n{also}"
+        written = f"Written by {', '.join(by)}.\n\n" if 0 < len(by) < 8 else ""
+        return f"{head}\n{written}{table(('column', 'type', 'holds'), rows)}"
+
+    every: dict[str, Table | View] = {**tables(), **VIEWS}
+    others = sorted(every.keys() - set(_QUERIED))
+    listed = table(
+        ("table", "a row is"),
+        [(f"[{name}](tables/{name}.md)", prose(re.split(r"[.;:,(]", every[name].comment)[0])) for name in others],
+    )
+    lines = [
+        "# Tables\n",
+        "The tables of `results.duckdb` that people query, with their columns; `layers` is the view to "
+        "[begin with](sql.md). Names are public. Bold columns together identify a row. The database has these texts "
+        "as comments: `reporter sql --tables NAME`.\n",
+        *(shown(name, every[name], "##", "") for name in _QUERIED),
+        f"## Further tables\n\n{listed}",
+        "```{toctree}\n:hidden:\n\n" + "\n".join(f"tables/{name}" for name in others) + "\n```",
+    ]
+    pages = {f"tables/{name}.md": shown(name, every[name], "#", "../") for name in others}
+    return {"tables.md": "\n".join(lines) + "\n", **pages}
 
 
 def _glossary() -> str:

@@ -14,6 +14,7 @@ from pydoc import locate
 from types import ModuleType
 from typing import Any
 
+from reporter.app.docs.search import write_search
 from reporter.core.artifacts import NAME_DIGITS, Artifact, bytes_in, make_room
 from reporter.core.errors import ReporterError
 from reporter.core.files import user_cache, writing
@@ -39,7 +40,8 @@ _SETTINGS: dict[str, Any] = {
     "myst_heading_anchors": 3,
     "html_theme": "furo",
     "html_copy_source": False,  # its pages are in the repository
-    "html_show_search_summary": False,  # it would fetch the pages, which a browser refuses below file://
+    "html_static_path": [str(HERE / "static")],
+    "html_css_files": ["pictures.css"],
     "html_use_index": False,
     "html_domain_indices": False,
     "autodoc_default_options": {"members": True, "exclude-members": "model_config"},
@@ -101,6 +103,7 @@ def write_sources(folder: Path) -> None:
     for name, text in pages.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")
+    shutil.copytree(written / "pictures", folder / "pictures")
 
 
 def _elsewhere() -> dict[str, Path]:
@@ -114,6 +117,8 @@ def _sections(text: str) -> dict[str, str]:
 
 
 def _relinked(text: str) -> str:
+    text = text.replace("](../reporter/app/docs/pages/", "](")
+
     def link(match: re.Match[str]) -> str:
         label, to = match.groups()
         page = to if "://" in to else _ELSEWHERE.get(to) or to.removeprefix("reporter/app/docs/pages/")
@@ -140,6 +145,7 @@ def _make_from(sources: Path, out: Path) -> None:
     if problems := warnings_text.getvalue().strip():
         raise ReporterError(f"the sources of the documentation have mistakes:\n{problems}")
     write_plain(sources, out)
+    write_search(out)
     (out / "objects.inv").unlink(missing_ok=True)
     (out / ".buildinfo").unlink(missing_ok=True)
     shutil.rmtree(out / "_sources", ignore_errors=True)
@@ -148,7 +154,8 @@ def _make_from(sources: Path, out: Path) -> None:
 def _state() -> str:
     checksum = hashlib.sha256()
     pages = [*(HERE / "pages").rglob("*.md"), *_elsewhere().values()]
-    for path in sorted([*HERE.parents[1].rglob("*.py"), *pages]):
+    beside = [*HERE.glob("*.js"), *(HERE / "static").iterdir(), *(HERE / "pages/pictures").iterdir()]
+    for path in sorted([*HERE.parents[1].rglob("*.py"), *beside, *pages]):
         checksum.update(path.read_bytes())
     return checksum.hexdigest()[:NAME_DIGITS]
 
@@ -174,6 +181,7 @@ def write_plain(sources: Path, out: Path) -> None:
     for name, text in plain.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_text(text, "utf-8")
+    shutil.copytree(sources / "pictures", out / "pictures")
     (out / "llms.txt").write_text(_llms(shown, plain), "utf-8")
 
 
@@ -201,8 +209,8 @@ def _names(directives: str) -> str:
         value = locate(path)
         names = vars(value) if isinstance(value, type | ModuleType) else ()
         inside = {key: getattr(value, key) for key in names if _public(key, getattr(value, key, None), value)}
-        parts += [_entry(path, value, "###")] if not isinstance(value, ModuleType) else [inspect.getdoc(value) or ""]
-        parts += [_entry(f"{path}.{key}", member, "####") for key, member in inside.items()]
+        parts += [_entry(path, value, "##")] if not isinstance(value, ModuleType) else [inspect.getdoc(value) or ""]
+        parts += [_entry(f"{path}.{key}", member, "###") for key, member in inside.items()]
     return "\n\n".join(parts)
 
 

@@ -103,6 +103,29 @@ def test_every_verb_is_described_and_every_page_and_test_that_is_promised_is_the
     assert len(named) > 20 and not [name for name in named if not (ROOT / name).is_file()]
 
 
+def test_pictures_are_small_shown_and_have_colours_for_both_themes():
+    folder = ROOT / "reporter/app/docs/pages/pictures"
+    files = {path.name: path.read_text("utf-8") for path in folder.iterdir()}
+    guides = [*PAGES.values(), (ROOT / "studies/quickstart.md").read_text("utf-8")]
+    shown = [name for text in guides for name in re.findall(r"!\[[^\]]{20,}\]\(\S*?pictures/(\S+?)\)", text)]
+    assert set(shown) == set(files) and len(shown) >= 6 and sum(map(len, files.values())) < 300_000
+    for name, svg in files.items():
+        style, _, drawing = svg.partition("</style>")
+        colours = set(re.findall(r'\b(?:fill|stroke)="(#[0-9a-f]+)"', drawing))
+        assert len(svg) < 60_000 and "prefers-color-scheme:dark" in style and len(colours) > 4
+        assert not [colour for colour in colours if f'="{colour}"' not in style], name
+        assert not re.search(r"https?://(?!www\.w3\.org)", svg), name
+
+
+def test_one_line_installs_the_program_everywhere():
+    line = "pip install 'layer-reporter[docs] @ git+ADDRESS'"
+    text = "\n".join(PAGES.values())
+    named = re.findall(r"pip install [^`#\n]*", text)
+    of_program = [command for command in named if "'layer-reporter[" not in command or "@" in command]
+    assert {command.strip() for command in of_program if ".venv" not in command and " -q " not in command} == {line}
+    assert text.count(line) == 4
+
+
 def test_the_readme_is_short_and_shows_what_a_stored_run_printed():
     """The file holds what the commands printed for MiniLM and SmolLM2, in full."""
     links = re.findall(r"\]\(([^)#:]+)\)", README)
