@@ -200,6 +200,10 @@ if (page.views) {
   onBack(showChoices);
 }
 
+// On a telephone the controls wait behind a button.
+const opener = /** @type {HTMLElement | null} */ (document.querySelector(".show-controls"));
+opener?.addEventListener("click", () => opener.setAttribute("aria-expanded", String(opener.parentElement?.classList.toggle("with-controls"))));
+
 // What the bar hides of what a link leads to.
 const bar = /** @type {HTMLElement | null} */ (document.querySelector(".bar-of-study"));
 if (bar) new ResizeObserver(() => { document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`); }).observe(bar);
@@ -208,7 +212,7 @@ const links = new Map(all(".chips a, .contents a").map(link => [String(link.getA
 const reading = new IntersectionObserver(entries => {
   for (const entry of entries) links.get(entry.target.id)?.setAttribute("aria-current", String(entry.isIntersecting));
 }, { rootMargin: "-15% 0px -70% 0px" });
-for (const section of all("main > section[id]")) reading.observe(section);
+for (const section of all("main section[id]")) reading.observe(section);
 
 function revealTarget() {
   const target = placeOfAddress();
@@ -293,8 +297,8 @@ function readout() {
   const depth = chosen.cursor < 0 ? "–" : chosen.cursor.toFixed(2);
   if (depthOutput) depthOutput.textContent = depth;
   depthSlider?.setAttribute("aria-valuetext", chosen.cursor < 0 ? "none" : `depth ${depth}`);
+  if (depthSlider) depthSlider.value = String(Math.max(0, chosen.cursor));
   if (dock.hidden) return;
-  if (depthSlider) depthSlider.value = String(chosen.cursor);
   find("b", dock).textContent = `Depth ${depth}${chosen.beside ? "" : ` · ${chosen.view ?? ""}`}`;
   const shown = inSight().filter(follows).slice(0, MOST);
   const columns = shown.map(panel => rowsAt(panel.rows, chosen.cursor));

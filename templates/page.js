@@ -143,7 +143,7 @@ for (const button of all("button.share")) button.addEventListener("click", async
   if (waiting) write();
   let done = true;
   try { await navigator.clipboard.writeText(location.href); } catch { done = false; }
-  button.textContent = done ? "Link copied" : "Copy the address bar";
+  button.textContent = done ? "Copied" : "Not copied";
   setTimeout(() => { button.textContent = "Share"; }, 1600);
 });
 

@@ -379,6 +379,7 @@ export const refreshAll = (wanted = () => true) => Promise.all([...panels].filte
 
 // Hides the panels that a selector or the control of null baselines leaves out.
 export function hidePanels() {
+  document.documentElement.classList.toggle("all-corpora", !chosen.corpus && page.corpora?.length > 1);
   const shows = new Map(all("select[data-shows]").map(select => [select.dataset.chart, JSON.parse(select.dataset.shows ?? "{}")[select.value]]));
   for (const panel of panels) {
     const wanted = shows.get(panel.chart.id)?.includes(panel.value) ?? true;

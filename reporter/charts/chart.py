@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from reporter.charts.captions import Axis, AxisLimits, chance_rows
-from reporter.charts.layout import Panel, Pick, Scene
+from reporter.charts.layout import ASKED, Panel, Pick, Scene
 from reporter.charts.styles import Styles, ordered
 from reporter.core.errors import ReporterError
 from reporter.core.numbers import short, whole
@@ -276,6 +276,12 @@ class Drawn:
             return ""
         several = f", in all {self.models} models" if self.models > 1 else ""
         return f"{short(values.iloc[0])} throughout{several}"
+
+    @property
+    def span(self) -> int:
+        """How many places it takes among cards: two where encoders and decoders have panels of their own; else one."""
+        roles = self.chart.facet == ASKED and self.rows and self.frame[ASKED].nunique() > self.frame["corpus"].nunique()
+        return 2 if self.shown and roles else int(self.shown or bool(self.error))
 
     @property
     def closing(self) -> bool:

@@ -243,6 +243,8 @@ def _config(surface: str, ink: str, quiet: str, grid: str) -> dict[str, Any]:
         "axisX": line,
         "axisY": {"tickCount": 5},
         "text": {"color": ink, "fontSize": 11},
+        "legend": {"labelColor": quiet, "titleColor": quiet, "titleFontWeight": 400, "labelFontSize": 11},
+        "title": {"color": ink},
     }
 
 

@@ -220,7 +220,7 @@ def test_figures_are_gone_through_and_fill_the_screen_and_back_undoes_each_choic
 
 
 def test_a_sent_address_shows_its_figure_though_charts_above_it_grow(tab, reports):
-    last = "[...document.querySelectorAll('main > section.group')].pop()"
+    last = "[...document.querySelectorAll('.groups > section')].pop()"
     tab.open(reports / "made-up" / "layers.html", query="?view=both#group-dimension")
     assert tab.run(f"return {last}.id") == "group-dimension"
     tab.run("document.querySelector('main').style.paddingTop = '3000px'")  # as charts do that come late
