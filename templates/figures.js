@@ -20,7 +20,7 @@ let open = /** @type {Figure | null} */ (null);
 // All that is on the page besides an element and what holds it.
 function besides(element) {
   const others = [];
-  for (let own = element; own && own !== document.body; own = own.parentElement) others.push(...[...(own.parentElement?.children ?? [])].filter(other => other !== own && !other.matches("script, style, .readout, .tip, dialog")));
+  for (let own = element; own && own !== document.body; own = own.parentElement) others.push(...[...(own.parentElement?.children ?? [])].filter(other => other !== own && !other.matches("script, style, .tip, dialog")));
   return others;
 }
 function setOpen(figure, on) {

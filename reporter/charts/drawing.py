@@ -283,7 +283,8 @@ def page_data(drawn: Drawn) -> dict[str, Any]:
     """Return what the page's script fetches, by the name of its file: the chart under its id, rows apart or with it."""
     chart, frame, reach = drawn.chart, drawn.frame, drawn.chart.reach
     facts = {
-        "title": chart.title,
+        "title": drawn.title,
+        "naming": drawn.naming,
         "kind": chart.plot,
         "specs": dict(drawn.specs),
         "keys": drawn.follows,

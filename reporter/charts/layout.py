@@ -196,11 +196,6 @@ def choices(frame: pd.DataFrame, column: str, label: str, order: Sequence[str] =
     return Pick(column, label, {value: value for value in dict.fromkeys([*leading, *values])})
 
 
-def statistics(frame: pd.DataFrame, scene: Scene) -> Pick:
-    """Return a selector of statistics, in the order of their definitions."""
-    return choices(frame, "statistic", "Statistic", list(scene.statistics))
-
-
 def variants(**names: str) -> Pick:
     """Return a selector between a chart's drawings: from the name of each to what is said."""
     return Pick("variant", "Show", names)

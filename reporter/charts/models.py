@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
-from reporter.charts.layout import ASKED, BY_ROLE, Pick, Scene, choices, corpora, panels_of, statistics, titled
+from reporter.charts.layout import ASKED, BY_ROLE, Pick, Scene, choices, corpora, panels_of, titled
 from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt
 from reporter.core.numbers import estimate, p_value, short, whole
 
@@ -205,7 +205,7 @@ def which_pairs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
         shown[f"{name} with others"] = [panel.value for panel in between if name in panel.models]
     shown = {choice: panels for choice, panels in shown.items() if panels}
     shows = Pick("among", "Pairs", {choice: choice for choice in shown}, shown)
-    return [statistics(frame, scene), shows, *corpora(frame, scene)]
+    return [titled(frame, scene), shows, *corpora(frame, scene)]
 
 
 def matches(frame: pd.DataFrame, styles: Styles) -> Any:
@@ -234,7 +234,7 @@ def of_matches(rows: pd.DataFrame, scene: Scene) -> str:
 
 def which_matches(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     """Controls for statistic and corpus."""
-    return [statistics(frame, scene), *corpora(frame, scene)]
+    return [titled(frame, scene), *corpora(frame, scene)]
 
 
 def runs(frame: pd.DataFrame, styles: Styles, value: str = "angle/π", n: str = "tokens") -> Any:

@@ -320,8 +320,8 @@ class Figure:
     @property
     def quantity(self) -> str:
         """Its title with the unit."""
-        chart = self.drawn.chart
-        return f"{capitalised(chart.title)}{f' ({chart.unit})' if chart.unit else ''}"
+        title, unit = self.drawn.title_for(picked(self.drawn, self.choice)), self.drawn.chart.unit
+        return f"{capitalised(title)}{f' ({unit})' if unit else ''}"
 
     @property
     def title(self) -> str:

@@ -151,7 +151,7 @@ class Contents:
             *([("layers.html", "Layers")] if self.layered else []),
             *([("training.html", "Training")] if self.trained else []),
             *explorers,
-            *([("claims.html", "Claims")] if judged else []),
+            *([("claims.html", "Claims" if self.claims.all else "Findings")] if judged else []),
             ("method.html", "Method"),
         ]
 
