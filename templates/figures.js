@@ -335,7 +335,8 @@ if (four) {
 // Paper shows every chart in ink on white, each with its key and with the choices of the controls in words.
 
 function keyOf(chart) {
-  if (chart.kind === "dots" || !findScale(chart.spec, "model")) return [];
+  // the chart, or the page, has a key of its own
+  if (chart.kind === "dots" || chart.key || document.querySelector(".legend-of-models") || !findScale(chart.spec, "model")) return [];
   const there = new Set([...chart.frames.values()].flatMap(columns => columns.model ?? []));
   const shown = name => there.has(name) && !chosen.hidden.has(name) && !(chosen.baselines === "without" && page.baselines.includes(name));
   const buttons = all(".legend button.model").filter(button => shown(button.dataset.model));

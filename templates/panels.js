@@ -373,7 +373,7 @@ export class Panel {
         label,
         signals: {
           low, high, note: [note, averaged && !this.overlays && "bands: 95 % intervals over models", this.overlays && `dashed: ${chosen.beside}`].filter(Boolean).join(" · "),
-          highlight: highlighted(averaged), cursor: chosen.cursor, at: this.stop?.layer ?? 0,
+          highlight: highlighted(averaged), cursor: chosen.cursor, at: this.stop?.layer ?? -1,
           room: roomFor([...new Set(rows.map(row => row.model).filter(model => model && !page.baselines?.includes(model)).map(nameOf))]), ...own,
         },
         dark: page.dark,

@@ -307,7 +307,7 @@ class Drawn:
     def span(self) -> int:
         """How many places it takes among cards: two where its panels are of both roles, or of several comparisons."""
         roles = self.chart.facet == ASKED and self.rows and self.frame[ASKED].nunique() > self.frame["corpus"].nunique()
-        sides = self.chart.kind == "differences" and len(self.panels) > 1
+        sides = (self.chart.kind == "differences" or self.chart.key) and len(self.panels) > 1
         return 2 if self.shown and (roles or sides) else int(self.shown or bool(self.error))
 
     @property

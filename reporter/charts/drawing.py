@@ -57,7 +57,9 @@ def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
     if frame.empty or no_number:
         return drawn
     try:
-        picks = chart.picks(frame, scene)
+        names = {name.removeprefix(f"{chart.id.partition('.')[0]}."): name for name in scene.statistics}
+        own = {name: scene.statistics[full] for name, full in names.items() if "." not in name}
+        picks = chart.picks(frame, replace(scene, statistics=own))
         panels = [] if chart.chapter else panels_of(frame, chart.facet, scene)
         with unvalidated():
             specs = {name: _spec(make, frame, scene.styles) for name, make in _variants(chart, picks)}

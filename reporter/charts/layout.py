@@ -63,7 +63,8 @@ class Scene:
         moments: positions of the checkpoint slider.
         corpora: its corpora.
         sites: ``path``, and ``attention`` where there are numbers of it.
-        statistics: titles by name, in the order of their definitions, for selectors.
+        statistics: titles in the order of their definitions, for selectors: by full name, or by name where all charts
+            are of one metric.
     """
 
     study: str

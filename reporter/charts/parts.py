@@ -126,7 +126,7 @@ def ticks(log: bool = False) -> Any:
     """About five ticks on a value axis; on a logarithmic one as many as do not touch."""
     if log:
         return alt.Axis(grid=True, tickCount=4, format="~g", labelOverlap="greedy", gridOpacity=LABELLED)
-    return alt.Axis(grid=True, tickCount=5, labelOverlap="greedy")
+    return alt.Axis(grid=True, tickCount=5, labelOverlap="greedy", labelSeparation=4)
 
 
 def _by_model(channel: Any, styles: Styles, looks: list[Any]) -> Any:

@@ -222,7 +222,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
         moments=moments(carried) if checkpoints else [],
         corpora=list(dict.fromkeys(map(str, corpus_names))),
         sites=[PATH, ATTENTION] if {"site": ATTENTION} in rows(queries.SITES) else [PATH],
-        statistics={s.name: s.title for metric in catalogue.values() for s in metric.statistics},
+        statistics={f"{metric.name}.{s.name}": s.title for metric in catalogue.values() for s in metric.statistics},
     )
     cells = rows(queries.CELLS)
     trained = len(steps) > len({model for model, _ in steps})

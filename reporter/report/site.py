@@ -123,8 +123,9 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
     usual = [by_id[name] for name in (contents.overview.charts if contents.overview else ()) if name in by_id]
     first = ([lead] if lead else []) + [drawn for drawn in usual if drawn is not lead]
     more = {"lead": lead, "leads": contents.leads, "few": queries.few_texts(contents.study, contents.corpora)}
+    sinks = sorted({cell["sinks"] for cell in contents.cells if cell["sinks"] is not None})
     # without a sink a second curve would be the first one again
-    both = len(scene.views) > 1 and any(cell["sinks"] != 0 for cell in contents.cells)
+    both = len(scene.views) > 1 and sinks != [0]
     pages = {"index.html": page("index", "Overview", first, both=both, **more)}
     if layered:
         pages["layers.html"] = page("layers", "Layers", layered)
