@@ -185,7 +185,8 @@ DEPTHS = {"0": "0, the embedding", "0.25": "¼", "0.5": "½", "0.75": "¾", "1":
 
 def type_shares(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw both shares over depth; together they are 1."""
-    y = alt.Y("value:Q", stack="zero", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=[0, 0.5, 1]))
+    axis = alt.Axis(values=[0, 0.5, 1])
+    y = alt.Y("value:Q", stack="zero", title="share of the variance", scale=alt.Scale(domain=[0, 1]), axis=axis)
     x = parts.depth_axis()
     # within types lies below: the order of the stack is that of the names, reversed
     order = alt.Order("statistic:N", sort="descending")
@@ -197,7 +198,7 @@ def type_shares(frame: pd.DataFrame, styles: Styles) -> Any:
     points = between.transform_calculate(within="1 - datum.value")
     points = points.mark_point(filled=True, size=26, color=INK, opacity=0.9)
     tooltip = tooltips(*columns, value="between types", within="within types")
-    points = points.encode(x=x, y=alt.Y("within:Q", title=None), tooltip=tooltip)
+    points = points.encode(x=x, y=alt.Y("within:Q", title="share of the variance"), tooltip=tooltip)
     return alt.layer(area, points, data=frame).properties(width="container", height=130)
 
 

@@ -244,6 +244,7 @@ ORDER BY corpus, statistic, model, layer
         title,
         sql,
         draw,
+        naming="{statistic} in every model",
         lead=lead,
         columns=("value", "ci_low", "ci_high", "n"),
         chapter=chapter,
