@@ -3,7 +3,7 @@
 import { all, find, make } from "./dom.js";
 import { drawTheme } from "./page.js";
 
-/** @type {WeakMap<Element, { view: any, finalize: () => void, own: any, spec: object, theme: string, height?: number, names?: object, press?: ChartOptions["press"] }>} */
+/** @type {WeakMap<Element, { view: any, finalize: () => void, own: any, spec: object, theme: string, height?: number, names?: object, look?: object, press?: ChartOptions["press"] }>} */
 const mounted = new WeakMap();
 
 // The last call for each element.
@@ -26,12 +26,12 @@ const nameless = new MutationObserver(records => {
 });
 
 /** @type {typeof mountChart} */
-async function draw(element, spec, rows, { label, signals = {}, dark = {}, height, names: called, renderer = "svg", press }) {
+async function draw(element, spec, rows, { label, signals = {}, dark = {}, height, names: called, look, renderer = "svg", tips = true, press }) {
   const theme = drawTheme();
   const named = called ? rows.map(row => renamed(row, called)) : rows;
   const names = (spec.params ?? []).map(param => param.name).filter(name => signals[name] !== undefined);
   const old = mounted.get(element);
-  if (old && old.spec === spec && old.theme === theme && old.height === height && old.names === called) {
+  if (old && old.spec === spec && old.theme === theme && old.height === height && old.names === called && old.look === look) {
     old.press = press;
     for (const name of names) old.view.signal(name, signals[name]);
     // what stands beside a chart may have changed its width, of which Vega learns from windows alone
@@ -43,7 +43,8 @@ async function draw(element, spec, rows, { label, signals = {}, dark = {}, heigh
   const swap = theme === "dark" ? dark : {};
   const own = JSON.parse(JSON.stringify(spec), (key, value) => {
     if (typeof value === "string") return Object.hasOwn(swap, value) ? swap[value] : called && (key === "test" || key === "filter") ? quotedAs(value, called) : value;
-    return called && key === "domain" && Array.isArray(value) ? value.map(name => called[name] ?? name) : value;
+    if (called && key === "domain" && Array.isArray(value)) return value.map(name => called[name] ?? name);
+    return look && value?.field === "model" ? looking(value, look, swap) : value;
   });
   own.description = label;
   own.datasets = { ...own.datasets, rows: named };
@@ -56,15 +57,22 @@ async function draw(element, spec, rows, { label, signals = {}, dark = {}, heigh
     renderer,
     config: THEMES[theme],
     actions: false,
-    tooltip: { theme },
+    tooltip: tips ? { theme } : () => {},
     logLevel: 1,
     ast: true,  // expressions are read and not compiled: the page's policy lets no text become a script
   });
-  const chart = { view, finalize, own, spec, theme, height, names: called, press };
+  const chart = { view, finalize, own, spec, theme, height, names: called, look, press };
   mounted.set(element, chart);
   // where the nearest mark counts, the pointer is on its cell, whose datum is the mark
   view.addEventListener("click", (_, item) => { if (item?.datum) chart.press?.(item.isVoronoi ? item.datum.datum : item.datum, item.mark?.marktype); });
   return view;
+}
+// Models in the colours and the order that the reader chose: how a channel shows them.
+function looking(channel, { colours, order }, swap) {
+  const { scale } = channel, inOrder = names => [...order.filter(name => names.includes(name)), ...names.filter(name => !order.includes(name))];
+  if (scale?.range?.[0]?.startsWith?.("#")) return { ...channel, scale: { ...scale, range: scale.domain.map((name, i) => (colours[name] ? swap[colours[name]] ?? colours[name] : scale.range[i])) } };
+  if (scale?.domain && !scale.range) return { ...channel, scale: { ...scale, domain: inOrder(scale.domain) } };
+  return Array.isArray(channel.sort) ? { ...channel, sort: inOrder(channel.sort) } : channel;
 }
 // Models by the names that the reader gave them: in a row, and in an expression that names models.
 const WHO = ["model", "model_a", "model_b"];

@@ -75,6 +75,7 @@ const ofRole = role => Object.keys(page.roles).filter(model => page.roles[model]
 
 const toggle = model => highlight([...chosen.highlight].includes(model) ? [...chosen.highlight].filter(other => other !== model) : [...chosen.highlight, model]);
 function showHighlight() {
+  dispatchEvent(new Event("models-chosen"));
   for (const button of buttons) button.setAttribute("aria-pressed", String(chosen.highlight.has(String(button.dataset.model))));
   for (const button of all("button.role-name")) {
     const own = ofRole(button.dataset.role);
@@ -176,7 +177,7 @@ for (const button of buttons) {
   showName(button);
 }
 if (legend && buttons.length) {
-  find(".pop", legend).append(make("button", { type: "button", class: "show-all", text: "Show all models", onclick: () => hide([]) }));
+  find(".pop", legend).append(make("button", { type: "button", class: "show-all", text: "Show all models", onclick: () => { choose("only", null); hide([]); } }));
   // a list over the charts closes when the reader goes on
   addEventListener("pointerdown", ({ target }) => { if (legend.open && target instanceof Node && !legend.contains(target)) legend.open = false; });
 }
@@ -200,6 +201,10 @@ if (page.views) {
   onBack(showChoices);
 }
 
+// On a telephone the controls wait behind a button.
+const opener = /** @type {HTMLElement | null} */ (document.querySelector(".show-controls"));
+opener?.addEventListener("click", () => opener.setAttribute("aria-expanded", String(opener.parentElement?.classList.toggle("with-controls"))));
+
 // What the bar hides of what a link leads to.
 const bar = /** @type {HTMLElement | null} */ (document.querySelector(".bar-of-study"));
 if (bar) new ResizeObserver(() => { document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`); }).observe(bar);
@@ -208,7 +213,7 @@ const links = new Map(all(".chips a, .contents a").map(link => [String(link.getA
 const reading = new IntersectionObserver(entries => {
   for (const entry of entries) links.get(entry.target.id)?.setAttribute("aria-current", String(entry.isIntersecting));
 }, { rootMargin: "-15% 0px -70% 0px" });
-for (const section of all("main > section[id]")) reading.observe(section);
+for (const section of all("main section[id]")) reading.observe(section);
 
 function revealTarget() {
   const target = placeOfAddress();
@@ -260,120 +265,4 @@ if (finder) {
     finder.select();
     event.preventDefault();
   });
-}
-// One cursor over depth for all charts of a page: a line in each, and a table of the values there. The pointer moves it; a
-// press, a finger, the keys , and . or the slider of the table fix it.
-const MOST = 8;  // columns of the table
-let pinned = -1;
-
-const follows = panel => panel.chart.spec?.params?.some(param => param.name === "cursor");
-const inSight = () => [...panels].filter(({ element, near }) => {
-  if (!near || element.hidden || !element.checkVisibility()) return false;
-  const { top, bottom } = element.getBoundingClientRect();
-  return bottom - 60 > 0 && top + 60 < innerHeight;
-}).sort((a, b) => (a.element.compareDocumentPosition(b.element) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1));
-// The depths that the models in sight have, where the keys stop.
-function stops() {
-  const depths = inSight().filter(follows).flatMap(panel => panel.rows.flatMap(row => (typeof row.depth === "number" ? [row.depth] : [])));
-  return [...new Set(depths.length ? depths : [0, 1])].sort((a, b) => a - b);
-}
-const depthSlider = field("depth");
-const depthOutput = document.querySelector("output[for=depth]");
-const readings = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values at this depth" });
-const dock = make("aside", { class: "readout", "aria-label": "Values at one depth", hidden: true },
-  make("div", { class: "readout-head" }, make("b"), make("span", { class: "hint", text: "The line marks the same depth in every chart. Click a chart to keep it, Esc removes it." }),
-    make("button", { type: "button", class: "unread", "aria-label": "Remove the line", text: "✕", onclick: () => pin(-1) })),
-  readings);
-const swatch = model => document.querySelector(`button.model[data-model="${CSS.escape(model)}"] .swatch`)?.cloneNode(true);
-const interval = row => (typeof row.ci_low === "number" && typeof row.ci_high === "number" ? make("small", { text: `${short(row.ci_low)} to ${short(row.ci_high)}` }) : null);
-function readout() {
-  dock.hidden = chosen.cursor < 0;
-  dock.classList.toggle("passing", chosen.cursor !== pinned);  // it must not come between the pointer and its chart
-  document.documentElement.classList.toggle("reading-depth", !dock.hidden);
-  const depth = chosen.cursor < 0 ? "–" : chosen.cursor.toFixed(2);
-  if (depthOutput) depthOutput.textContent = depth;
-  depthSlider?.setAttribute("aria-valuetext", chosen.cursor < 0 ? "none" : `depth ${depth}`);
-  if (dock.hidden) return;
-  if (depthSlider) depthSlider.value = String(chosen.cursor);
-  find("b", dock).textContent = `Depth ${depth}${chosen.beside ? "" : ` · ${chosen.view ?? ""}`}`;
-  const shown = inSight().filter(follows).slice(0, MOST);
-  const columns = shown.map(panel => rowsAt(panel.rows, chosen.cursor));
-  const order = [...all("button.model").map(button => String(button.dataset.model)), ...Object.values(page.means ?? {})];
-  const models = [...new Set(columns.flatMap(column => [...column.keys()]))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
-  if (!models.length) return readings.replaceChildren(make("p", { class: "hint", text: "No chart over depth is in sight." }));
-  // the layer that is read, or how many models a mean is of
-  const about = model => columns.flatMap(column => column.get(model) ?? []).map(row => (typeof row.layer === "number" ? `layer ${row.layer}` : `mean of ${row.checkpoint}`))[0];
-  readings.replaceChildren(make("table", {},
-    make("thead", {}, make("tr", {}, make("th", { scope: "col", text: "Model" }),
-      shown.map(panel => make("th", { scope: "col", class: "n" }, panel.chart.title, make("small", { text: panel.label }))))),
-    make("tbody", {}, models.map(model => make("tr", {},
-      make("th", { scope: "row" }, swatch(model), ` ${nameOf(model)}`, make("small", { text: about(model) })),
-      columns.map(column => {
-        const row = column.get(model);
-        return make("td", { class: "n" }, row ? short(row.value, 4) : "", row && interval(row));
-      }))))));
-}
-let frameAsked = 0;
-// Sets the line in what is near the window; what is not catches up when it comes.
-function point(depth) {
-  chosen.cursor = depth;
-  if (frameAsked) return;
-  frameAsked = requestAnimationFrame(() => {
-    frameAsked = 0;
-    for (const panel of panels) {
-      if (!follows(panel)) continue;
-      if (!panel.near) panel.stale = true;
-      else viewOf(panel.plot)?.signal("cursor", chosen.cursor).runAsync();
-    }
-    readout();
-  });
-}
-function pin(depth) {
-  pinned = depth;
-  keep("depth", depth < 0 ? null : String(Number(depth.toFixed(4))), true);
-  dock.classList.add("known");
-  point(depth);
-}
-// The depth under a pointer, or null where there is no chart over depth.
-function depthAt(event) {
-  const { clientX, target } = /** @type {PointerEvent} */ (event);
-  const panel = /** @type {any} */ (target instanceof Element && target.closest(".plot")?.parentElement);
-  const view = panel?.panel && follows(panel.panel) ? viewOf(panel.panel.plot) : null;
-  const box = view && panel.querySelector("svg.marks")?.getBoundingClientRect();
-  if (!box) return null;
-  dock.classList.toggle("high", /** @type {PointerEvent} */ (event).clientY > innerHeight / 2);
-  return Math.min(1, Math.max(0, view.scale("x").invert(clientX - box.left - view.padding().left - view.origin()[0])));
-}
-
-if (page.views) {
-  document.body.append(dock);
-  depthSlider?.addEventListener("input", () => pin(Number(depthSlider.value)));
-  let over = false;
-  addEventListener("pointermove", event => {
-    const depth = depthAt(event);
-    if (event.pointerType !== "mouse") {
-      if (depth !== null) pin(depth);  // a finger that goes sideways; up and down it moves the page
-    } else if (depth !== null) point(depth);
-    else if (over) point(pinned);
-    over = depth !== null;
-  });
-  addEventListener("click", event => {
-    const depth = depthAt(event);
-    if (depth !== null && !(event.target instanceof Element && event.target.closest("details, .mark-symbol, .mark-line"))) pin(depth);
-  });
-  addEventListener("keydown", event => {
-    if (event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof Element && event.target.closest("input:not([type=range]), select, textarea, dialog"))) return;
-    if (event.key === "Escape" && pinned >= 0) pin(-1);
-    const step = { ",": -1, ".": 1 }[event.key];
-    if (!step) return;
-    const own = stops();
-    const at = chosen.cursor;
-    const next = at < 0 ? own[0] : step > 0 ? own.find(depth => depth > at + 1e-6) : own.filter(depth => depth < at - 1e-6).pop();
-    if (next !== undefined) pin(next);
-  });
-  let waits = 0;
-  addEventListener("scroll", () => { if (chosen.cursor >= 0) waits ||= window.setTimeout(() => { waits = 0; readout(); }, 200); }, { passive: true });
-  addEventListener("panel-shown", () => { if (chosen.cursor >= 0) waits ||= window.setTimeout(() => { waits = 0; readout(); }, 60); });
-  const depth = Number(given("depth") ?? -1);
-  if (depth >= 0 && depth <= 1) pin(depth);
 }

@@ -5,6 +5,7 @@ import { all, find, make } from "./dom.js";
 import { drawTheme, given, givenAll, keep, onBack, page, part, placeOfAddress } from "./page.js";
 import { chartOf, chosen, controlsSaid, findScale, hidePanels, nameOf, refreshAll } from "./panels.js";
 import { columnsOf, csvOf, isFloor } from "./rows.js";
+import { fill } from "./tables.js";
 import { isolated, number, phrase } from "./tokens.js";
 
 const root = document.documentElement;
@@ -19,7 +20,7 @@ let open = /** @type {Figure | null} */ (null);
 // All that is on the page besides an element and what holds it.
 function besides(element) {
   const others = [];
-  for (let own = element; own && own !== document.body; own = own.parentElement) others.push(...[...(own.parentElement?.children ?? [])].filter(other => other !== own && !other.matches("script, style, .readout, .tip, dialog")));
+  for (let own = element; own && own !== document.body; own = own.parentElement) others.push(...[...(own.parentElement?.children ?? [])].filter(other => other !== own && !other.matches("script, style, .tip, dialog")));
   return others;
 }
 function setOpen(figure, on) {
@@ -73,6 +74,7 @@ function showBoard() {
     }
     find(".cards-of-figures", board).append(figure.element);
   }
+  board.style.setProperty("--cards", String(chosenFigures.length));
   const names = pinned();
   for (const { element, name } of figures) {
     const button = element.querySelector("button.pin");
@@ -90,11 +92,11 @@ for (const figure of figures) {
   find("h3", element).after(make("span", { class: "figure-tools" },
     card && pinButton,
     make("button", { type: "button", class: "fill", "aria-label": `Show ${title} large`, title: "Show large (e)", onclick: () => show(figure) },
-      make("svg:svg", { viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" }, make("svg:path", { d: "M1 5V1h4M9 1h4v4M13 9v4H9M5 13H1V9", fill: "none", stroke: "currentColor", "stroke-width": 1.6 })))),
-  make("span", { class: "open-tools" },
-    tool("‹", "Previous figure (k)", () => step(-1)), tool("›", "Next figure (j)", () => step(1)),
-    tool("⤢", "Whole screen", () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen?.().catch(() => {}))),
-    tool("✕", "Close (Esc)", () => show(null))));
+      make("svg:svg", { viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" }, make("svg:path", { d: "M1 5V1h4M9 1h4v4M13 9v4H9M5 13H1V9", fill: "none", stroke: "currentColor", "stroke-width": 1.6 }))),
+    make("span", { class: "open-tools" },
+      tool("‹", "Previous figure (k)", () => step(-1)), tool("›", "Next figure (j)", () => step(1)),
+      tool("⤢", "Whole screen", () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen?.().catch(() => {}))),
+      tool("✕", "Close (Esc)", () => show(null)))));
   if (card) element.addEventListener("click", event => {
     const target = /** @type {Element} */ (event.target);
     const link = target.closest("a.open-figure");
@@ -238,7 +240,7 @@ function partOf(panel, number, title) {
     return { part: { ...heading, width, height, data: { values: [{}] }, mark, view: { stroke: null } }, width };
   }
   // a part of a chart has no signals of its own width and height
-  const sized = JSON.parse(JSON.stringify(drawn.spec), (key, value) => (key === "expr" && typeof value === "string" ? value.replace(/\bwidth\b/g, drawn.width).replace(/\bheight\b/g, drawn.height) : value));
+  const sized = JSON.parse(JSON.stringify(drawn.spec), (key, value) => (["expr", "calculate"].includes(key) && typeof value === "string" ? value.replace(/(?<!\.)\bwidth\b/g, drawn.width).replace(/(?<!\.)\bheight\b/g, drawn.height) : value));
   const { params = [], datasets, autosize, description, config, ...spec } = sized;
   const present = new Set(drawn.rows.flatMap(row => Object.values(row)));
   return {
@@ -333,7 +335,8 @@ if (four) {
 // Paper shows every chart in ink on white, each with its key and with the choices of the controls in words.
 
 function keyOf(chart) {
-  if (chart.kind === "dots" || !findScale(chart.spec, "model")) return [];
+  // the chart, or the page, has a key of its own
+  if (chart.kind === "dots" || chart.key || document.querySelector(".legend-of-models") || !findScale(chart.spec, "model")) return [];
   const there = new Set([...chart.frames.values()].flatMap(columns => columns.model ?? []));
   const shown = name => there.has(name) && !chosen.hidden.has(name) && !(chosen.baselines === "without" && page.baselines.includes(name));
   const buttons = all(".legend button.model").filter(button => shown(button.dataset.model));
@@ -363,13 +366,19 @@ function tellBar(bar) {
   if (words.length) bar.after(make("p", { class: "on-paper panel-name" }, words.join(" · ")));
 }
 
+// No answer waits under a lid on paper.
+const lids = () => /** @type {HTMLDetailsElement[]} */ (all("details.folded-answer, .answer details"));
+let opened = /** @type {HTMLDetailsElement[]} */ ([]);
 addEventListener("beforeprint", () => {
   root.classList.add("paper");
+  opened = lids().filter(lid => !lid.open);
+  for (const lid of opened) { fill(lid); lid.open = true; }
   for (const bar of all(".bar, .own-bar")) tellBar(bar);
   for (const figure of all(".figure")) if (figure.offsetParent) printFigure(figure);
 });
 addEventListener("afterprint", () => {
   root.classList.remove("paper");
+  for (const lid of opened) lid.open = false;
   for (const note of all(".on-paper")) note.remove();
   refreshAll();
 });

@@ -53,7 +53,11 @@ interface ChartOptions {
   /** What the reader calls models. */
   /** In place of the spec's own. */
   height?: number;
+  /** The colours and the order that the reader chose for models, by the names on the page. */
+  look?: { colours: Record<string, string>, order: string[] };
   renderer?: "svg" | "canvas";
+  /** Whether a mark under the pointer says what it is. */
+  tips?: boolean;
   /** Called when a mark is pressed, with its row and type. */
   press?: (datum: any, mark: string) => void;
 }

@@ -114,7 +114,8 @@ export function rowsOf(ways, frame, here) {
   // names at the ends of ways, the strong ones first; one that would cover another is left to the pointer
   const [width, height] = [(frame.x[1] - frame.x[0]) * frame.scale, (frame.y[1] - frame.y[0]) * frame.scale];
   const axis = { x: 0, y: 0, key: "" };
-  const taken = [[width - 36, down(axis) - 16, 36], [across(axis), 0, 34]];  // the names of the axes
+  const taken = [[width - 36, down(axis) - 16, 36], [across(axis), 0, 34]];  // the names of the axes, and the numbers
+  for (const point of numbered) taken.push([across(point) - 7, down(point) - 7, 14]);
   const names = /** @type {Map<W, { name: string, align: "left" | "right" }>} */ (new Map());
   for (const way of [...ordered].reverse()) {
     const end = way.points[way.points.length - 1];

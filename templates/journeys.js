@@ -460,6 +460,9 @@ function keepPlanes(slot, wanted) {
   return figures;
 }
 // The page of journeys: what is chosen on it, and what follows from that.
+
+// The most vocabulary tokens that are nearer to a token than its own, at any layer.
+const farthest = (/** @type {Journey} */ data, /** @type {Token} */ token) => Math.max(...data.stretch("path").map(({ key }) => data.at(token, data.positions[0], "path", key)?.("rank_cosine") ?? 0));
 // What each figure shows of a side.
 const VIEWS = /** @type {Record<string, (slot: HTMLElement, side: Side, app: App, name: SideName) => void>} */ ({ choose: showChoose, near: showNear, heat: showHeat, path: showPath });
 
@@ -518,7 +521,10 @@ export async function showJourneys() {
     if (!side.token) {
       const all = /** @type {Journey} */ (side.data).everyToken();
       const words = all.filter(one => !one.special);
-      side.token = words.find(one => one.followed && /\p{L}{3}/u.test(one.token)) ?? words.find(one => one.followed) ?? words[0] ?? all[0];
+      const named = words.filter(one => one.followed && /\p{L}{3}/u.test(one.token));
+      // where the study follows all tokens, the one that goes furthest from itself
+      if (!words.some(one => !one.followed)) named.sort((one, other) => farthest(side.data, other) - farthest(side.data, one));
+      side.token = named[0] ?? words.find(one => one.followed) ?? words[0] ?? all[0];
     }
   }
   // Readers choose faster than data loads: only the last choice is made whole and drawn, from what was drawn last.

@@ -1,6 +1,8 @@
 // Where the script of all pages begins: each page takes from it what it has the elements for.
 
 import "./controls.js";
+import "./cursor.js";
+import "./legend.js";
 import { find, make } from "./dom.js";
 import { explorer } from "./page.js";
 import "./figures.js";

@@ -36,7 +36,7 @@ function write() {
 addEventListener("pagehide", () => { if (waiting) write(); });
 
 // Choices that the other pages of a study share travel with the links to them.
-const TRAVELS = /^(view|site|moment|corpus|hide|name\..*|means|baselines|depth|highlight)$/;
+const TRAVELS = /^(view|site|moment|corpus|hide|name\..*|means|baselines|depth|highlight|colour|facet|sort|only)$/;
 function carry() {
   const own = new URLSearchParams([...wanted].filter(([name]) => TRAVELS.test(name))).toString();
   for (const link of all("nav.pages a")) {
@@ -143,7 +143,7 @@ for (const button of all("button.share")) button.addEventListener("click", async
   if (waiting) write();
   let done = true;
   try { await navigator.clipboard.writeText(location.href); } catch { done = false; }
-  button.textContent = done ? "Link copied" : "Copy the address bar";
+  button.textContent = done ? "Copied" : "Not copied";
   setTimeout(() => { button.textContent = "Share"; }, 1600);
 });
 
@@ -165,14 +165,15 @@ export function narrowSql(source, choices, within = document) {
   for (const element of all(`code[data-sql="${source}"]`, within)) element.textContent = narrowed(String(statements.get(element)), choices);
 }
 // What the pointer is on.
-const tipElement = explorer && document.body.appendChild(make("div", { class: "tip", "aria-hidden": "true", hidden: true }));
-// Shows lines beside the pointer.
-function tip(event, lines) {
+const tipElement = document.body.appendChild(make("div", { class: "tip", "aria-hidden": "true", hidden: true }));
+// Shows lines beside the pointer; none hide what was shown.
+/** @param {PointerEvent | null} event @param {Line[] | null | undefined} lines */
+export function tip(event, lines) {
   tipElement.hidden = !lines;
-  if (!lines) return;
+  if (!lines || !event) return;
   tipElement.replaceChildren(...lines.map(line => (Array.isArray(line) ? make("p", {}, make("span", { text: line[0] }), " ", make("b", {}, line[1])) : make("p", {}, line))));
   const { width, height } = tipElement.getBoundingClientRect();
-  tipElement.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - width - 8))}px`;
+  tipElement.style.left = `${event.clientX + 14 + width < innerWidth ? event.clientX + 14 : Math.max(4, event.clientX - width - 14)}px`;
   tipElement.style.top = `${event.clientY + 18 + height > innerHeight ? Math.max(4, event.clientY - height - 12) : event.clientY + 18}px`;
 }
 // Gives an element lines to show, made when they are wanted.

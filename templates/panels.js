@@ -32,11 +32,45 @@ function choices() {
     moment: moment < 0 ? moments.length - 1 : moment,
     baselines: given("baselines") === "without" ? "without" : "with",
     highlight: new Set(givenAll("highlight").filter(name => models.has(name))),
-    hidden: new Set(givenAll("hide").filter(name => models.has(name))),
+    hidden: new Set([...givenAll("hide").filter(name => models.has(name)), ...filteredOut()]),
     names: givenNames(),
-    means: meansOffered && (given("means") ?? (page.many ? "yes" : "no")) === "yes",
+    // who looks at a property of models looks at models
+    means: meansOffered && (given("means") ?? (page.many && !["colour", "facet", "only"].some(given) ? "yes" : "no")) === "yes",
+    ...properties(),
     corpus: corpus === "all" ? "" : page.corpora?.includes(corpus) ? corpus : page.corpora?.[0] ?? "",
   };
+}
+// The properties by which the legend on the page colours, divides, sorts and filters models: see legend.js.
+export const PROPERTIES = /** @type {Record<string, Record<string, string | number>>} */ (page.properties ?? {});
+function properties() {
+  const of = name => (Object.hasOwn(PROPERTIES, given(name) ?? "") ? String(given(name)) : "");
+  return { colour: of("colour"), divide: of("facet"), sort: of("sort") };
+}
+// What the filter leaves out: models that have another value of a property, or none.
+function filteredOut() {
+  const [name, value] = (given("only") ?? "").split(/:(.*)/s);
+  return Object.hasOwn(PROPERTIES, name) ? Object.keys(page.roles).filter(model => String(PROPERTIES[name][model]) !== value) : [];
+}
+// The values of a property, in order.
+export const valuesOf = name => [...new Set(Object.values(PROPERTIES[name] ?? {}))].sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b))));
+// The models in the order that the legend gives them.
+export function sorted() {
+  const values = valuesOf(chosen.sort), place = model => values.indexOf(PROPERTIES[chosen.sort]?.[model] ?? "");
+  return Object.keys(page.roles ?? {}).sort((a, b) => place(a) - place(b));
+}
+// Colours for values: numbers along the ramp, a role as in the study, others as they come.
+export const colourOf = (name, value) => {
+  const values = valuesOf(name), at = values.indexOf(value), { ramp, categories, roles } = page.palette;
+  if (name === "role") return roles[value] ?? roles.other;
+  return typeof value === "number" ? ramp[values.length < 2 ? 0 : Math.round(at / (values.length - 1) * (ramp.length - 1))] : categories[at % categories.length];
+};
+// Colours and order of models by the names that the page shows, the same object until something else is chosen.
+let looks = /** @type {{ key: string, colours: Record<string, string>, order: string[] } | null} */ (null);
+function look() {
+  if (!chosen.colour && !chosen.sort) return undefined;
+  const key = JSON.stringify([chosen.colour, chosen.sort, chosen.names]);
+  if (looks?.key !== key) looks = { key, order: chosen.sort ? sorted().map(nameOf) : [], colours: chosen.colour ? Object.fromEntries(Object.entries(PROPERTIES[chosen.colour]).map(([model, value]) => [nameOf(model), colourOf(chosen.colour, value)])) : {} };
+  return looks;
 }
 // Names that a reader gave to models, in one line of at most 60 characters; no two models have the same.
 function givenNames() {
@@ -66,6 +100,7 @@ const WHO = [["model", "checkpoint"], ["model_a", "checkpoint_a"], ["model_b", "
 class Chart {
   // What data/<id>.js says: see Drawn.for_page in reporter.charts.chart.
   title = "";
+  naming = "";  // its title with places for the choices of its selectors
   kind = "";
   specs = /** @type {Record<string, any>} */ ({});  // Vega-Lite, by variant; none until it is loaded
   captions = /** @type {Record<string, string>} */ ({});  // the sentence under each panel as the page opens
@@ -96,6 +131,12 @@ class Chart {
   load() {
     this.loaded ??= part(this.id).then(own => Object.assign(this, own), error => { this.loaded = null; throw error; });
     return this.loaded;
+  }
+  // The title for what its selectors have chosen.
+  showTitle() {
+    if (!this.naming) return;
+    this.title = this.naming.replace(/\{(\w+)\}/g, (place, name) => textOf(this.id, name) ?? place);
+    for (const place of all(`[data-title="${this.id}"]`)) place.textContent = this.title;
   }
   // The rows of a model's key, column by column, or null where it has none; without parts all rows.
   async columns(key) {
@@ -172,9 +213,10 @@ class Chart {
     const scale = place && findScale(this.spec, this.key);
     if (!scale) return;
     const present = new Set([...this.panels].flatMap(panel => (panel.rows ?? []).map(row => row[this.key])));
-    place.replaceChildren(...scale.domain.map((name, i) => [name, scale.range[i]]).filter(([name]) => present.has(name)).map(([name, colour]) => {
-      return make("span", { class: "entry" }, make("i", { style: `background:${twin(colour)}` }), isolated(nameOf(name)));
-    }));
+    const entries = scale.domain.map((name, i) => [nameOf(name), scale.range[i], present.has(name)]).filter(entry => entry[2]);
+    const grey = entries.filter(([, colour]) => colour === page.grey), several = grey.length > 1;  // those that stand out have a colour
+    place.replaceChildren(...[...entries.filter(entry => !(several && grey.includes(entry))), ...(several ? [[`${grey.length} others`, page.grey]] : [])].map(([name, colour]) => (
+      make("span", { class: "entry" }, make("i", { style: `background:${twin(colour)}` }), isolated(name)))));
   }
 }
 
@@ -199,8 +241,9 @@ export class Panel {
   /** @param {Panel | null} [of] */
   constructor(chart, place, of = null) {
     this.chart = chart;
-    this.of = /** @type {Panel | null} */ (of);  // the panel beside which it stands, if it shows the same under another view
-    this.twin = /** @type {Panel | null} */ (null);
+    this.of = /** @type {Panel | null} */ (of);  // the panel beside which it stands, if it shows another part of the same
+    this.twins = /** @type {Panel[]} */ ([]);
+    this.shows = { view: "", group: /** @type {string | number | null} */ (null) };  // another token set; the models of one value of a property
     this.element = place;
     this.stale = true;
     this.near = false;
@@ -224,32 +267,49 @@ export class Panel {
   get label() { return this.element.querySelector(".panel-name").textContent; }
   /** @returns {any} */
   get stop() { return null; }
-  get said() { return this.of ? { ...chosen, view: chosen.beside } : chosen; }
+  get said() {
+    const { view, group } = this.shows;
+    const others = group === null ? [] : Object.keys(page.roles).filter(model => PROPERTIES[chosen.divide][model] !== group);
+    return { ...chosen, view: view || chosen.view, hidden: others.length ? new Set([...chosen.hidden, ...others]) : chosen.hidden };
+  }
+  // What its horizontal axis is, where a pointer reads all models at once.
+  get along() { return this.chart.kind === "training" ? "step" : this.chart.spec?.params?.some(param => param.name === "cursor") ? "depth" : ""; }
   // Profiles draw a second token set dashed, in the same panel.
   get overlays() { return this.chart.kind === "profile" && this.chart.keys.includes("view") && !!chosen.beside; }
 
   head() {
     const names = this.models.map(nameOf);
     const own = names.length === 2 && names[0] !== names[1] ? `${names[0]} ↑ ${names[1]} →` : names[0] ?? this.name;
-    const which = this.of || this.twin ? this.said.view : "";
-    this.element.querySelector(".panel-name").textContent = [own, which].filter(Boolean).join(" · ");
+    const { view, group } = this.shows;
+    const which = view || (this.twins.some(twin => twin.shows.view) ? chosen.view : "");
+    this.element.querySelector(".panel-name").textContent = [own, group === null ? "" : `${chosen.divide} ${group}`, which].filter(Boolean).join(" · ");
   }
-  // The same once more under the second token set, where a chart cannot draw both in one panel.
+  // The same once more for each further part: under the second token set where a chart cannot draw both in one panel, and for
+  // each value of the property by which a reader divides the models.
+  parts() {
+    const { kind, keys } = this.chart;
+    const views = chosen.beside && !this.overlays && keys.includes("view") ? ["", chosen.beside] : [""];
+    const shown = group => Object.keys(page.roles).some(model => PROPERTIES[chosen.divide][model] === group && !chosen.hidden.has(model));
+    const groups = chosen.divide && ["profile", "training", "differences", "dots"].includes(kind) ? valuesOf(chosen.divide).filter(shown) : [];
+    return (groups.length ? groups : [null]).flatMap(group => views.map(view => ({ view, group })));
+  }
   pair() {
     if (this.of) return;
-    if (!chosen.beside || this.overlays || !this.chart.keys.includes("view")) {
-      this.twin?.drop();
-      this.twin = null;
-      return;
-    }
-    if (!this.twin) {
-      const { chart, value: facet, models: about, corpus } = this.element.dataset;
-      const place = make("div", { class: "panel twin", "data-chart": chart, "data-value": facet, "data-models": about, "data-corpus": corpus },
-        make("p", { class: "panel-name", text: this.name }), make("div", { class: this.kind, style: this.plot.getAttribute("style") }), make("p", { class: "reading" }));
-      this.element.after(place);
-      this.twin = new Panel(this.chart, place, this);
-    }
-    this.twin.refresh();
+    const [own, ...others] = this.parts();
+    this.shows = own;
+    while (this.twins.length > others.length) this.twins.pop()?.drop();
+    others.forEach((shows, i) => {
+      if (!this.twins[i]) {
+        const { chart, value: facet, models: about, corpus } = this.element.dataset;
+        const place = make("div", { class: "panel twin", "data-chart": chart, "data-value": facet, "data-models": about, "data-corpus": corpus },
+          make("p", { class: "panel-name", text: this.name }), make("div", { class: this.kind, style: this.plot.getAttribute("style") }), make("p", { class: "reading" }));
+        (this.twins[i - 1] ?? this).element.after(place);
+        this.twins[i] = new Panel(this.chart, place, this);
+        this.twins[i].element.hidden = this.element.hidden;
+      }
+      this.twins[i].shows = shows;
+      this.twins[i].refresh();
+    });
   }
 
   async refresh() {
@@ -273,9 +333,11 @@ export class Panel {
   }
 
   async show() {
-    const { chart, said } = this;
+    const { chart } = this;
     await chart.load();
+    chart.showTitle();
     this.pair();
+    const { said } = this;
     this.head();
     const columns = await chart.columns(this.value);
     let rows = columns ? chart.rows(columns, this) : [];
@@ -287,17 +349,17 @@ export class Panel {
     const means = (drawn, shown) => (averaged ? roleMeans(drawn, chart.meansAt(this.value, shown), page.roles) : drawn);
     rows = means(rows, said);
     if (this.overlays && columns) {
-      const beside = { ...chosen, view: chosen.beside };
+      const beside = { ...said, view: chosen.beside };
       const others = means(chart.rows(columns, this, chart.picks, beside), beside);
       rows = [...rows, ...others.filter(row => !isFloor(row)).map(row => ({ ...row, beside: true }))];
     }
     this.rows = rows;
-    const [low, high, note] = chart.axis(columns, said);
-    const reading = chart.caption(this.value, said);
+    const [low, high, note] = chart.axis(columns, { ...said, hidden: chosen.hidden });  // parts share their axis
+    const reading = this.shows.group === null ? chart.caption(this.value, said) : "";
     const empty = columns?.[chart.value] ? !rows.some(row => row[chart.value] !== null) : rows.length === 0;
     this.plot.classList.toggle("void", empty);
     this.plot.dataset.void = columns === null ? "this model has no such numbers" : said.site === "attention" && chart.keys.includes("site") ? "not measured after attention" : "no numbers for this choice";
-    const clauses = clausesOf(reading, chosen.hidden, chosen.names);
+    const clauses = reading ? clausesOf(reading, chosen.hidden, chosen.names) : [];
     // a range of a role holds the numbers of its hidden models, and a mean is of all of them
     const whole = chart.kind === "profile" && (averaged || clauses.some(clause => chosen.hidden.size && /^\d+ \w+: /.test(clause)));
     this.sentence.replaceChildren(...clauses.map((clause, i) => make("span", { text: whole && i === 0 ? `all models: ${clause}` : clause })));
@@ -311,17 +373,19 @@ export class Panel {
         label,
         signals: {
           low, high, note: [note, averaged && !this.overlays && "bands: 95 % intervals over models", this.overlays && `dashed: ${chosen.beside}`].filter(Boolean).join(" · "),
-          highlight: highlighted(averaged), cursor: chosen.cursor, at: this.stop?.layer ?? 0,
+          highlight: highlighted(averaged), cursor: chosen.cursor, at: this.stop?.layer ?? -1,
           room: roomFor([...new Set(rows.map(row => row.model).filter(model => model && !page.baselines?.includes(model)).map(nameOf))]), ...own,
         },
         dark: page.dark,
+        tips: !this.along,
         names: Object.keys(chosen.names).length ? chosen.names : undefined,
+        look: look(),
         height: this.height,
         renderer: rows.length > MOST_ELEMENTS[0] || rows.length * chart.panels.size > MOST_ELEMENTS[1] ? "canvas" : "svg",
         press: (datum, mark) => { if (datum.model && mark !== "area") this.element.dispatchEvent(new CustomEvent("press-model", { bubbles: true, detail: datum.model })); },
       });
     }
-    if (viewOf(this.plot) && !chart.spec.params?.some(param => param.name === "cursor")) {
+    if (viewOf(this.plot) && this.along !== "depth") {
       letRead(this.plot);
       this.plot.setAttribute("aria-label", `${chart.title}, ${this.label}: arrow keys read its marks`);
     }
@@ -332,7 +396,7 @@ export class Panel {
   get height() {
     if (isPrinting() && this.kind.includes("profile")) return 104;  // three stand on a sheet
     const figure = this.element.closest(".figure.open");
-    if (!figure || /\b(dots|correlations)\b/.test(this.kind)) return this.wide && TALL.test(this.kind) ? 230 : undefined;
+    if (!figure || /\b(dots|correlations)\b/.test(this.kind)) return (this.wide || innerWidth >= 2000) && TALL.test(this.kind) ? 230 : undefined;
     const shown = all(".panel", figure).filter(panel => !panel.hidden).length;
     return Math.max(230, Math.round((innerHeight - 260) / (shown > 2 ? 2 : 1)) - 60);
   }
@@ -379,6 +443,8 @@ export const refreshAll = (wanted = () => true) => Promise.all([...panels].filte
 
 // Hides the panels that a selector or the control of null baselines leaves out.
 export function hidePanels() {
+  document.documentElement.classList.toggle("all-corpora", !chosen.corpus && page.corpora?.length > 1);
+  document.documentElement.classList.toggle("divided", !!chosen.divide);
   const shows = new Map(all("select[data-shows]").map(select => [select.dataset.chart, JSON.parse(select.dataset.shows ?? "{}")[select.value]]));
   for (const panel of panels) {
     const wanted = shows.get(panel.chart.id)?.includes(panel.value) ?? true;
@@ -387,6 +453,7 @@ export function hidePanels() {
     if (!panel.element.hidden && panel.near && panel.stale) panel.refresh();
   }
 }
+const textOf = (id, name) => /** @type {HTMLSelectElement | null} */ (document.querySelector(`select[data-chart="${id}"][data-pick="${name}"]`))?.selectedOptions[0]?.textContent;
 // A selector chooses rows by a column, a drawing (variant), a value for it ($…), or (with data-shows) the panels.
 const selectors = all("select[data-chart]");
 function takeChoice(select) {

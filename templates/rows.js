@@ -65,13 +65,15 @@ export function reachOf(rows, { whole, log, close, flat, zero, noise = "chance l
   const text = log ? note : [(close || flat) && "of this token set", beyond].filter(Boolean).join(" · ");
   return drawn ? [all[0], all[1], text] : [least, most, text];
 }
-// The row of each model that lies nearest to a depth; the floor and the state after the final norm are none.
-export function rowsAt(rows, depth) {
+// The row of each model that lies nearest to a depth, or to a training step; the floor and the state after the final norm are
+// none. Steps are as far from each other as on their axis.
+export function rowsAt(rows, place, along = "depth") {
+  const away = row => (along === "step" ? Math.abs(Math.log1p(row.step) - Math.log1p(place)) : Math.abs(row[along] - place));
   const nearest = /** @type {Map<string, Row>} */ (new Map());
   for (const row of rows) {
-    if (isFloor(row) || row.site === "final" || !isNumber(row.depth)) continue;
+    if (isFloor(row) || row.site === "final" || !isNumber(row[along])) continue;
     const best = nearest.get(row.model);
-    if (!best || Math.abs(row.depth - depth) < Math.abs(best.depth - depth)) nearest.set(row.model, row);
+    if (!best || away(row) < away(best)) nearest.set(row.model, row);
   }
   return nearest;
 }

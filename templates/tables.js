@@ -4,7 +4,7 @@ import { all, make } from "./dom.js";
 import { number, tokenNode } from "./tokens.js";
 
 // A collapsed section may have a large table as text in a <noscript>: it becomes elements when the section is first opened.
-function fill(lid) {
+export function fill(lid) {
   for (const inside of all("noscript.inside", lid)) {
     // A report in one file is parsed without scripts: there it holds elements, of which the text is no markup.
     const parts = inside.firstElementChild ? inside : new DOMParser().parseFromString(inside.textContent ?? "", "text/html").body;

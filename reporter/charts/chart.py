@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from reporter.charts.captions import Axis, AxisLimits, chance_rows
-from reporter.charts.layout import Panel, Pick, Scene
+from reporter.charts.layout import ASKED, Panel, Pick, Scene
 from reporter.charts.styles import Styles, ordered
 from reporter.core.errors import ReporterError
 from reporter.core.numbers import short, whole
@@ -63,7 +63,7 @@ class Page:
 SENTENCES = Page(
     "texts",
     "Texts",
-    "At which layers do paraphrases cluster, and is a difference in meaning a direction?",
+    "What each layer makes of the texts that the study names.",
 )
 """The page of what a study writes itself: groups, pairs, clouds, probes."""
 
@@ -91,6 +91,8 @@ class Chart:
     Args:
         id: names its files and its place on a page; letters, digits, dots, hyphens. Begin it with the metric's name.
         title: heading.
+        naming: heading in place of the title where selectors decide what is shown: ``{NAME}`` is the choice of a
+            selector, ``{base}`` the model from which all rows are a difference.
         query: the SQL of its rows. A chart whose query gives no rows is not shown.
         draw: how it is drawn: by Altair, by several (from the name of a variant, see ``variants``), or by the page.
         kind: its class on the page.
@@ -129,6 +131,7 @@ class Chart:
     title: str
     query: str
     draw: Draw | Mapping[str, Draw] | Mount
+    naming: str = ""
     kind: str = "chart"
     say: Say | None = None
     reach: AxisLimits | None = None
@@ -213,6 +216,29 @@ class Drawn:
     means: pd.DataFrame | None = None
 
     @property
+    def title(self) -> str:
+        """Its title as a page opens."""
+        return self.title_for({})
+
+    def title_for(self, choices: Mapping[str, str]) -> str:
+        """Return its title for some choices of its selectors; others have their first value."""
+        texts = {}
+        for pick in self.picks:
+            chosen = choices.get(pick.name, next(iter(pick.choices), ""))
+            texts[pick.name] = pick.choices.get(chosen, "")
+        if not texts or not self.naming:
+            return self.chart.title
+        return re.sub(r"\{(\w+)\}", lambda place: texts.get(place[1], place[0]), self.naming)
+
+    @property
+    def naming(self) -> str:
+        """Its title with places for the choices of its selectors."""
+        bases = set(self.frame["model_b"]) if "model_b" in self.frame else set()
+        own = len(bases) == 1 and not bases & set(self.frame["model"])
+        base = f" from {bases.pop()}" if own else ""
+        return self.chart.naming.replace("{base}", base)
+
+    @property
     def id(self) -> str:
         """Names its files and its place on the page."""
         return self.chart.id
@@ -276,6 +302,13 @@ class Drawn:
             return ""
         several = f", in all {self.models} models" if self.models > 1 else ""
         return f"{short(values.iloc[0])} throughout{several}"
+
+    @property
+    def span(self) -> int:
+        """How many places it takes among cards: two where its panels are of both roles, or of several comparisons."""
+        roles = self.chart.facet == ASKED and self.rows and self.frame[ASKED].nunique() > self.frame["corpus"].nunique()
+        sides = (self.chart.kind == "differences" or self.chart.key) and len(self.panels) > 1
+        return 2 if self.shown and (roles or sides) else int(self.shown or bool(self.error))
 
     @property
     def closing(self) -> bool:

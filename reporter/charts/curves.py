@@ -36,7 +36,8 @@ def scales(frame: pd.DataFrame, styles: Styles) -> Any:
     values = sorted({int(scale) for scale in frame["scale"].dropna()})
     scale = alt.Scale(type="log", base=2, domain=[values[0], max(values[-1], 2)], nice=False, padding=4)
     axis = alt.Axis(values=values, format="d", grid=False, labelOverlap="greedy", labelSeparation=4)
-    x, y = alt.X("scale:Q", title="neighbours n, 2n", scale=scale, axis=axis), parts.value_axis()
+    x = alt.X("scale:Q", title="neighbours n, 2n", scale=scale, axis=axis)
+    y = parts.value_axis(title=["intrinsic dimension"])
     columns = ("model", "checkpoint", "layer", "scale", "value", "ci_low", "ci_high", "n")
     tooltip = tooltips(*columns, frame=frame, value="dimension")
     measured = alt.Chart().transform_filter("datum.kind === 'measured'")
@@ -184,7 +185,8 @@ DEPTHS = {"0": "0, the embedding", "0.25": "¼", "0.5": "½", "0.75": "¾", "1":
 
 def type_shares(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw both shares over depth; together they are 1."""
-    y = alt.Y("value:Q", stack="zero", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=[0, 0.5, 1]))
+    axis = alt.Axis(values=[0, 0.5, 1])
+    y = alt.Y("value:Q", stack="zero", title="share of the variance", scale=alt.Scale(domain=[0, 1]), axis=axis)
     x = parts.depth_axis()
     # within types lies below: the order of the stack is that of the names, reversed
     order = alt.Order("statistic:N", sort="descending")
@@ -196,7 +198,7 @@ def type_shares(frame: pd.DataFrame, styles: Styles) -> Any:
     points = between.transform_calculate(within="1 - datum.value")
     points = points.mark_point(filled=True, size=26, color=INK, opacity=0.9)
     tooltip = tooltips(*columns, value="between types", within="within types")
-    points = points.encode(x=x, y=alt.Y("within:Q", title=None), tooltip=tooltip)
+    points = points.encode(x=x, y=alt.Y("within:Q", title="share of the variance"), tooltip=tooltip)
     return alt.layer(area, points, data=frame).properties(width="container", height=130)
 
 

@@ -57,7 +57,9 @@ def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
     if frame.empty or no_number:
         return drawn
     try:
-        picks = chart.picks(frame, scene)
+        names = {name.removeprefix(f"{chart.id.partition('.')[0]}."): name for name in scene.statistics}
+        own = {name: scene.statistics[full] for name, full in names.items() if "." not in name}
+        picks = chart.picks(frame, replace(scene, statistics=own))
         panels = [] if chart.chapter else panels_of(frame, chart.facet, scene)
         with unvalidated():
             specs = {name: _spec(make, frame, scene.styles) for name, make in _variants(chart, picks)}
@@ -283,7 +285,8 @@ def page_data(drawn: Drawn) -> dict[str, Any]:
     """Return what the page's script fetches, by the name of its file: the chart under its id, rows apart or with it."""
     chart, frame, reach = drawn.chart, drawn.frame, drawn.chart.reach
     facts = {
-        "title": chart.title,
+        "title": drawn.title,
+        "naming": drawn.naming,
         "kind": chart.plot,
         "specs": dict(drawn.specs),
         "keys": drawn.follows,

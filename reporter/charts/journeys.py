@@ -11,7 +11,7 @@ from reporter.charts.drawing import bare_spec
 from reporter.charts.parts import set_by_page
 from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt, unvalidated
 
-SIDES = {"a": ("#1c5fb8", "#6aa8ff"), "b": ("#c2480c", "#ff9450")}
+SIDES = {"a": ("#1c5fb8", "#6aa8ff"), "b": ("#ae388f", "#f27cc0")}
 """Colours of the two sides of a comparison, and of texts by turns, as in the stylesheet: light, dark."""
 SURFACE = ("#ffffff", "#171b22")
 _RANKS = [0, *(10**power for power in range(8))]

@@ -63,7 +63,8 @@ class Scene:
         moments: positions of the checkpoint slider.
         corpora: its corpora.
         sites: ``path``, and ``attention`` where there are numbers of it.
-        statistics: titles by name, in the order of their definitions, for selectors.
+        statistics: titles in the order of their definitions, for selectors: by full name, or by name where all charts
+            are of one metric.
     """
 
     study: str
@@ -194,11 +195,6 @@ def choices(frame: pd.DataFrame, column: str, label: str, order: Sequence[str] =
     values = dict.fromkeys(str(value) for value in frame[column].dropna().unique())
     leading = [value for value in order if value in values]
     return Pick(column, label, {value: value for value in dict.fromkeys([*leading, *values])})
-
-
-def statistics(frame: pd.DataFrame, scene: Scene) -> Pick:
-    """Return a selector of statistics, in the order of their definitions."""
-    return choices(frame, "statistic", "Statistic", list(scene.statistics))
 
 
 def variants(**names: str) -> Pick:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
-from reporter.charts.layout import ASKED, BY_ROLE, Pick, Scene, choices, corpora, panels_of, statistics, titled
+from reporter.charts.layout import ASKED, BY_ROLE, Pick, Scene, choices, corpora, panels_of, titled
 from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt
 from reporter.core.numbers import estimate, p_value, short, whole
 
@@ -33,7 +33,7 @@ def dots(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic, l
     # the rows of a comparison are of the statistic that the page's selector names
     rows = alt.Chart() if "comparison" in frame else alt.Chart().transform_filter(parts.is_statistic(subject.name))
     order = [name for name in styles.names if name in set(frame["model"])]
-    x = alt.X("value:Q", title=None, scale=parts.value_scale(log), axis=parts.ticks(log))
+    x = alt.X("value:Q", title=parts.axis_title(subject), scale=parts.value_scale(log), axis=parts.ticks(log))
     # where roles have panels of their own each lists its own models
     listed = {"sort": order} if ASKED in frame else {"scale": alt.Scale(domain=order)}
     y = alt.Y("model:N", title=None, **listed, axis=alt.Axis(labelLimit=130, grid=True, domain=False))
@@ -44,7 +44,7 @@ def dots(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic, l
     color = parts.color(styles)
     if parts.has(frame, "ci_low"):
         line = rows.mark_rule(strokeWidth=2.5, strokeCap="round", clip=True)
-        ends = alt.X("ci_low:Q", title=None, scale=parts.value_scale(log))
+        ends = alt.X("ci_low:Q", title=parts.axis_title(subject), scale=parts.value_scale(log))
         layers.append(line.encode(x=ends, x2=alt.X2("ci_high:Q"), y=y, color=color, opacity=parts.lit(0.45, 0.08)))
     columns = ("model", "checkpoint", "value", "ci_low", "ci_high", "n")
     tooltip = parts.tooltips(*columns, frame=frame, value=subject.title)
@@ -75,7 +75,8 @@ FEWEST_MODELS = 3
 def correlations(frame: pd.DataFrame, styles: Styles, titles: Mapping[str, str]) -> Any:
     """Draw correlations between -1 and 1, the strongest feature on top, each feature by its title."""
     scale = alt.Scale(domain=[-1, 1], nice=False)
-    x = alt.X("value:Q", title=None, scale=scale, axis=alt.Axis(grid=True, values=[-1, -0.5, 0, 0.5, 1], format="~g"))
+    axis = alt.Axis(grid=True, values=[-1, -0.5, 0, 0.5, 1], format="~g")
+    x = alt.X("value:Q", title="correlation", scale=scale, axis=axis)
     # null sort keeps the order of the rows, which is that of the query
     label = f"{json.dumps(dict(titles))}[datum.value] || datum.value"
     axis = alt.Axis(labelLimit=240, domain=False, grid=False, labelExpr=label)
@@ -87,7 +88,7 @@ def correlations(frame: pd.DataFrame, styles: Styles, titles: Mapping[str, str])
     layers = [alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY).encode(x=alt.XDatum(0, scale=scale))]
     if parts.has(frame, "ci_low"):
         line = valid.mark_rule(strokeWidth=2, opacity=0.4)
-        ends = alt.X("ci_low:Q", title=None, scale=scale)
+        ends = alt.X("ci_low:Q", title="correlation", scale=scale)
         layers.append(line.encode(x=ends, x2=alt.X2("ci_high:Q"), y=y, yOffset=place, color=color))
     columns = ("feature", "score", "method", "value", "ci_low", "ci_high", "p", "n")
     tooltip = parts.tooltips(*columns, value="correlation", n="models")
@@ -205,7 +206,7 @@ def which_pairs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
         shown[f"{name} with others"] = [panel.value for panel in between if name in panel.models]
     shown = {choice: panels for choice, panels in shown.items() if panels}
     shows = Pick("among", "Pairs", {choice: choice for choice in shown}, shown)
-    return [statistics(frame, scene), shows, *corpora(frame, scene)]
+    return [titled(frame, scene), shows, *corpora(frame, scene)]
 
 
 def matches(frame: pd.DataFrame, styles: Styles) -> Any:
@@ -234,7 +235,7 @@ def of_matches(rows: pd.DataFrame, scene: Scene) -> str:
 
 def which_matches(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     """Controls for statistic and corpus."""
-    return [statistics(frame, scene), *corpora(frame, scene)]
+    return [titled(frame, scene), *corpora(frame, scene)]
 
 
 def runs(frame: pd.DataFrame, styles: Styles, value: str = "angle/π", n: str = "tokens") -> Any:

@@ -31,8 +31,8 @@ NARROW, WIDE = 190, 250
 """Pixels; in a narrower plot names at the ends of lines would take too much of it. The second leaves out the names."""
 ROOM = "min(room, 0.4 * width)"
 """What names at the ends of lines take of a plot; long names are cut."""
-LABEL_GAP, CLOSE_GAP = 0.085, 0.045
-"""Least distance of two names, in shares of the height of a small plot and of a tall one."""
+LABEL_GAP = "(12.5 / height)"
+"""Least distance of two names: their height, in shares of that of the plot."""
 LABEL = {"align": "left", "baseline": "middle", "dy": {"expr": "datum.shift * height"}, "aria": False}
 """How the name of a line looks, whatever its line is."""
 MOST_COLOURED, LEADING, MOST_NAMED = 6, 5, 14
@@ -126,7 +126,7 @@ def ticks(log: bool = False) -> Any:
     """About five ticks on a value axis; on a logarithmic one as many as do not touch."""
     if log:
         return alt.Axis(grid=True, tickCount=4, format="~g", labelOverlap="greedy", gridOpacity=LABELLED)
-    return alt.Axis(grid=True, tickCount=5)
+    return alt.Axis(grid=True, tickCount=5, labelOverlap="greedy", labelSeparation=4)
 
 
 def _by_model(channel: Any, styles: Styles, looks: list[Any]) -> Any:
@@ -220,7 +220,7 @@ def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool
     """Return the name of each model at the end of its line, where the page has room for it."""
     rows = without_overlay(without_baselines(lines, styles))
     shown = f"room && width >= {NARROW}"
-    text = ends_of_lines(rows, "model", "value", along, _from_top(log), LABEL_GAP)
+    text = ends_of_lines(rows, "model", "value", along, _from_top(log))
     text = text.transform_calculate(label="replace(datum.model, /^mean of /, '')")
     text = text.mark_text(
         **LABEL,
@@ -232,7 +232,7 @@ def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool
     return text.encode(x=x, y=y, text="label:N", color=color(styles), opacity=lit(1, 0.15))
 
 
-def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str, least: float) -> Any:
+def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str) -> Any:
     """Return the place of the name of each line, right of all lines, and in ``shift`` how far it moves to overlap none.
 
     Places run from the top of the axis, in shares of its height. The new ones are the mean of two orders with a least
@@ -244,7 +244,6 @@ def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str, leas
         value: the column of its values.
         along: the column along which it runs.
         place: an expression for the place of ``datum.last``.
-        least: the least distance of two names.
     """
     ends = rows.transform_filter(f"isValid(datum.{value})")
     ends = ends.transform_aggregate(last=f"argmax({along})", groupby=[name])
@@ -252,11 +251,11 @@ def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str, leas
     order = [alt.SortField("place"), alt.SortField(name)]
     ends = ends.transform_window(rank="row_number()", sort=order)
     ends = ends.transform_joinaggregate(lines="count()", end=f"max({along})")
-    ends = ends.transform_calculate(free=f"datum.place - datum.rank * {least}")
+    ends = ends.transform_calculate(free=f"datum.place - datum.rank * {LABEL_GAP}")
     ends = ends.transform_window(down="max(free)", sort=order, frame=[None, 0])
     ends = ends.transform_window(up="min(free)", sort=order, frame=[0, None])
-    even = f"(datum.down + datum.up) / 2 + datum.rank * {least}"
-    inside = f"max((datum.rank - 0.5) * {least}, min({even}, 1 - (datum.lines - datum.rank) * {least}))"
+    even = f"(datum.down + datum.up) / 2 + datum.rank * {LABEL_GAP}"
+    inside = f"max((datum.rank - 0.5) * {LABEL_GAP}, min({even}, 1 - (datum.lines - datum.rank) * {LABEL_GAP}))"
     # a shorter line's name stands beside the others, not over them
     return ends.transform_calculate(shift=f"{inside} - datum.place", **{along: "datum.end"})
 
@@ -457,7 +456,7 @@ class NamedLines:
             rows = rows.transform_filter(f"{self._leads} || datum.{self.column} === bring")
         low, high = self.reach
         place = f"clamp(({high} - datum.last.{self.value}) / {high - low or 1}, 0, 1)"
-        text = ends_of_lines(rows, self.column, self.value, "layer", place, CLOSE_GAP)
+        text = ends_of_lines(rows, self.column, self.value, "layer", place)
         shown = f"{self.room} && width >= {WIDE + self.room}"
         size, ink = alt.ExprRef(f"{shown} ? 10.5 : 0"), alt.ExprRef(f"{shown} ? 1 : 0")
         text = text.mark_text(**LABEL, dx=8, fontSize=size, fillOpacity=ink, limit=max(1, self.room - 8))

@@ -237,9 +237,12 @@ def _sized(spec: Any, width: float, height: float) -> Any:
     def change(spec: dict[str, Any]) -> dict[str, Any]:
         if isinstance(font := spec.get("fontSize"), int | float) and SIGN < font < LABEL:
             return spec | {"fontSize": LABEL}
-        if not isinstance(text := spec.get("expr"), str):
-            return spec
-        return {"expr": re.sub(r"\bheight\b", f"{height:g}", re.sub(r"\bwidth\b", f"{width:g}", text))}
+        return {
+            name: re.sub(r"(?<!\.)\bheight\b", f"{height:g}", re.sub(r"(?<!\.)\bwidth\b", f"{width:g}", text))
+            if name in ("expr", "calculate") and isinstance(text, str)
+            else text
+            for name, text in spec.items()
+        }
 
     return _mapped(spec, change)
 
@@ -317,8 +320,8 @@ class Figure:
     @property
     def quantity(self) -> str:
         """Its title with the unit."""
-        chart = self.drawn.chart
-        return f"{capitalised(chart.title)}{f' ({chart.unit})' if chart.unit else ''}"
+        title, unit = self.drawn.title_for(picked(self.drawn, self.choice)), self.drawn.chart.unit
+        return f"{capitalised(title)}{f' ({unit})' if unit else ''}"
 
     @property
     def title(self) -> str:

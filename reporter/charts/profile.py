@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
 from reporter.charts.chart import Chapter, Chart, Draw, Picks
-from reporter.charts.layout import ASKED, BY_ROLE, MEAN, Pick, Scene, statistics
+from reporter.charts.layout import ASKED, BY_ROLE, MEAN, Pick, Scene, titled
 from reporter.charts.styles import FLOOR_GREY, Styles, alt
 from reporter.core.table import FREE, LAST_CHECKPOINT
 
@@ -205,7 +205,7 @@ def _tooltip(frame: pd.DataFrame, subject: parts.ChartedStatistic) -> list[Any]:
 
 def which_statistic(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     """A control for the statistic, in the order of the definitions."""
-    return [statistics(frame, scene)]
+    return [titled(frame, scene)]
 
 
 def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:
@@ -244,6 +244,7 @@ ORDER BY corpus, statistic, model, layer
         title,
         sql,
         draw,
+        naming="{statistic} in every model",
         lead=lead,
         columns=("value", "ci_low", "ci_high", "n"),
         chapter=chapter,

@@ -90,7 +90,7 @@ RAMP = {
     "#2a788e": "#35aabf",
     "#22997a": "#36c98f",
     "#57a63a": "#93dc52",
-    "#b3a212": "#fde725",
+    "#a2920c": "#fde725",
 }
 """Viridis from depth 0 to 1, its ends moved so that neither fades into the light or the dark surface."""
 CATEGORIES = {
@@ -243,6 +243,8 @@ def _config(surface: str, ink: str, quiet: str, grid: str) -> dict[str, Any]:
         "axisX": line,
         "axisY": {"tickCount": 5},
         "text": {"color": ink, "fontSize": 11},
+        "legend": {"labelColor": quiet, "titleColor": quiet, "titleFontWeight": 400, "labelLimit": 260},
+        "title": {"color": ink},
     }
 
 

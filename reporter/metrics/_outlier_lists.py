@@ -123,7 +123,7 @@ ORDER BY corpus, model, step, checkpoint, abs(value) DESC
 
 DIMENSIONS = _listing(
     "outliers.outlier_dimensions",
-    "outlier dimensions",
+    "which dimensions are outliers",
     """
 SELECT model, checkpoint, step, corpus, view, dimension, deviations, layer, mean, variance_share, cosine_share, layers,
   if(layer_first = layer_last, layer_first::VARCHAR, concat(layer_first, '–', layer_last)) AS range

@@ -60,7 +60,7 @@ def losses(frame: Any, styles: Styles) -> Any:
     """Draw the lost energy over layers, a line for each scale and format; ``value`` is its decimal logarithm."""
     lines = parts.NamedLines.of(frame, "scale", "value", list(SCALES))
     axis = alt.Axis(labelExpr="format(pow(10, datum.value), '.2~g')", tickMinStep=1)
-    y = alt.Y("value:Q", title="energy lost", scale=alt.Scale(zero=False, nice=True), axis=axis)
+    y = alt.Y("value:Q", title="energy lost", scale=alt.Scale(domain=list(lines.reach), nice=True), axis=axis)
     tooltip = parts.tooltips("kind", "scale", "layer", "lost")
     return parts.by_kind(lines, frame, {"INT8": [1, 0], "FP8": [1, 3]}, y, tooltip)
 
@@ -72,7 +72,9 @@ FROM layer_metrics WHERE study = $study AND metric = $metric AND regexp_matches(
   AND site IN ('embedding', 'block') ORDER BY corpus, view, role, model, step, checkpoint, kind DESC, scale, layer
 """
 _TITLE = "energy lost by rounding to 8 bits (solid: INT8, dotted: FP8)"
-LOST = Chart("ranges.lost", _TITLE, _LOST, losses, facet="model", picks=corpora, statistics=LOSSES, alone=True)
+LOST = Chart(
+    "ranges.lost", _TITLE, _LOST, losses, facet="model", picks=corpora, statistics=LOSSES, alone=True, key="scale"
+)
 
 
 @metric(

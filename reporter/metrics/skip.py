@@ -64,7 +64,7 @@ _order = partial(Cosine, per="model")
 STATISTICS = (
     _mean(
         "influence",
-        "block influence",
+        "block influence on the texts of the ablation",
         "1 − mean over tokens of cos(h_l, h_{l+1}), for block l + 1. Stored at layer l = 0…L−1. All tokens of the "
         "texts themselves count, except tokens with a zero state. At most `texts` distinct texts are read.",
         ("men2024shortgpt",),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # The charts of static embeddings. Nothing on their page rests on more than 5,000 rows of a model.
 
 
-VOCABULARY = Page("weights", "Weights", "What do the token and position vectors contain before a model reads any text?")
+VOCABULARY = Page("weights", "Weights", "What the weights hold before a model reads any text.")
 DISTRIBUTIONS_CHAPTER = Chapter(
     VOCABULARY, "distributions", "Norms and pairs", "How long are the vectors, and how similar?"
 )

@@ -154,7 +154,7 @@ class Contents:
             *([("layers.html", "Layers")] if self.layered else []),
             *([("training.html", "Training")] if self.trained else []),
             *explorers,
-            *([("claims.html", "Claims")] if judged else []),
+            *([("claims.html", "Claims" if self.claims.all else "Findings")] if judged else []),
             *([("examples.html", "Examples")] if self.examples else []),
             ("method.html", "Method"),
         ]
@@ -233,7 +233,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
         moments=moments(carried) if checkpoints else [],
         corpora=list(dict.fromkeys(map(str, corpus_names))),
         sites=[PATH, ATTENTION] if {"site": ATTENTION} in rows(queries.SITES) else [PATH],
-        statistics={s.name: s.title for metric in catalogue.values() for s in metric.statistics},
+        statistics={f"{metric.name}.{s.name}": s.title for metric in catalogue.values() for s in metric.statistics},
     )
     cells = rows(queries.CELLS)
     trained = len(steps) > len({model for model, _ in steps})

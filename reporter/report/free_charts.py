@@ -87,6 +87,7 @@ def of_tables(name: str, statistics: Sequence[Statistic], tables: Iterable[str])
         f"{name}: correlations over models",
         models.CORRELATIONS,
         partial(models.correlations, titles={statistic.name: statistic.title for statistic in statistics}),
+        naming=f"{name}: correlation with {{score}} over models",
         kind="correlations",
         say=models.of_correlations,
         picks=models.which_score,
@@ -107,7 +108,8 @@ def _of_pairs(name: str, statistics: Sequence[Statistic]) -> dict[str, Chart]:
     interval = " ".join(dict.fromkeys(statistic.interval for statistic in statistics if statistic.interval))
     title = "each layer against the same layer of the base"
     beside_base = replace(
-        _differences(name, "beside_base", title, statistics),
+        _differences(name, "beside_base", title, statistics, short="similarity"),
+        naming="{statistic}: each layer against the same one of the base",
         query=profile.BESIDE_BASE,
         definition="Layer l of a model against layer l of its base, on the same texts. Similar layers may still "
         f"differ by a rotation of all axes; `change` compares the states themselves. {_definitions_of(statistics)}",
@@ -118,6 +120,7 @@ def _of_pairs(name: str, statistics: Sequence[Statistic]) -> dict[str, Chart]:
         statistics[0].title if len(statistics) == 1 else "layers against layers",
         models.PAIRS,
         models.pairs,
+        naming="{statistic}: layers against layers",
         kind="pairs",
         say=models.of_pairs,
         facet="pair",
@@ -133,13 +136,19 @@ def _of_pairs(name: str, statistics: Sequence[Statistic]) -> dict[str, Chart]:
 
 
 def _differences(
-    metric: str, name: str, title: str, statistics: Sequence[Statistic], draw: Callable[..., Any] = profile.difference
+    metric: str,
+    name: str,
+    title: str,
+    statistics: Sequence[Statistic],
+    draw: Callable[..., Any] = profile.difference,
+    short: str = "difference",
 ) -> Chart:
     return Chart(
         f"{metric}.{name}",
         title,
         profile.DIFFERENCES,
-        partial(draw, subject=Statistic(name, title, "", ())),
+        partial(draw, subject=Statistic(name, title, "", (), short=short)),
+        naming="{statistic}: difference{base}",
         kind="differences",
         say=say_statistic,
         reach=AxisLimits(zero=True, by="statistic"),

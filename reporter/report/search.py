@@ -72,7 +72,7 @@ def _figure(drawn: Drawn, about: str, href: str) -> dict[str, str]:
     synonyms = f"{SYNONYMS.get(drawn.id, '')} {SYNONYMS.get(drawn.id.partition('.')[0], '')}"
     sources = " ".join(source.citation for source in chart.sources)
     words = f"{drawn.id} {synonyms} {chart.lead} {as_plain(chart.definition)} {sources}"
-    return _entry(chart.title, about, words, href)
+    return _entry(drawn.title, about, words, href)
 
 
 def _entry(title: str, about: str, words: str, href: str) -> dict[str, str]:

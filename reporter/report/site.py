@@ -16,8 +16,9 @@ from jinja2 import Environment, TemplateError
 from reporter.charts.chart import Drawn
 from reporter.charts.drawing import first_choice, page_data
 from reporter.charts.layout import ATTENTION, PATH, panels_of
+from reporter.charts.parts import MOST_LABELLED
 from reporter.charts.picture import Figure, FigureSize, figure_svg, preview_png
-from reporter.charts.styles import DECODER, ENCODER, RAMP
+from reporter.charts.styles import CATEGORIES, DECODER, ENCODER, LIGHT, RAMP
 from reporter.core.errors import ReporterError, UsageError, no_study, shared_text
 from reporter.core.numbers import counted
 from reporter.core.outputs import inside, replacing, require_replaceable
@@ -36,6 +37,7 @@ from reporter.report.look import ReportLook, read_look
 from reporter.report.search import search_index
 from reporter.report.templating import ASSETS, carry_assets, environment, inline_json, write, write_assets
 from reporter.store import Store
+from reporter.store.rows import spec_of
 
 # The page of one study.
 
@@ -103,6 +105,12 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
                 "means": scene.styles.means,
                 "many": max(Counter(style.role for style in scene.styles.own).values(), default=0) > 2,
                 "corpora": list(scene.corpora),
+                "properties": _properties(contents),
+                "palette": {
+                    "ramp": list(RAMP),
+                    "categories": list(CATEGORIES),
+                    "roles": {role: colours[0] for role, colours in LIGHT.items()},
+                },
                 "both": more.get("both", False),
             }
         of_page = {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data}
@@ -115,13 +123,16 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
     usual = [by_id[name] for name in (contents.overview.charts if contents.overview else ()) if name in by_id]
     first = ([lead] if lead else []) + [drawn for drawn in usual if drawn is not lead]
     more = {"lead": lead, "leads": contents.leads, "few": queries.few_texts(contents.study, contents.corpora)}
-    pages = {"index.html": page("index", "Overview", first, both=len(scene.views) > 1, **more)}
+    sinks = sorted({cell["sinks"] for cell in contents.cells if cell["sinks"] is not None})
+    # without a sink a second curve would be the first one again
+    both = len(scene.views) > 1 and sinks != [0]
+    pages = {"index.html": page("index", "Overview", first, both=both, **more)}
     if layered:
         pages["layers.html"] = page("layers", "Layers", layered)
     if trained:
         pages["training.html"] = page("training", "Training", trained)
     if contents.claims.all or contents.findings.looked_at:
-        pages["claims.html"] = page("claims", "Claims")
+        pages["claims.html"] = page("claims", "Claims" if contents.claims.all else "Findings")
     if contents.examples:
         pages["examples.html"] = page("examples", "Examples")
     pages["method.html"] = page("method", "Method")
@@ -140,6 +151,26 @@ def common(contents: Contents) -> dict[str, Any]:
         "pages": contents.pages,
         "preview": {"title": title_of(contents), "text": description(contents), "image": contents.preview},
     }
+
+
+def _properties(contents: Contents) -> dict[str, dict[str, str | int]]:
+    """Return what tells models apart, by property and model; nothing where names stand at the ends of lines."""
+    own = [style.model for style in contents.scene.styles.own]
+    if len(own) <= MOST_LABELLED:
+        return {}
+    rows = {row["model"]: row for row in contents.models if row["is_last"]}
+    columns = {"role": "role", "architecture": "family", "width": "width", "depth": "layers", "training step": "step"}
+    properties = {title: {model: rows[model][column] for model in own} for title, column in columns.items()}
+    properties["base"] = {model: rows[model]["base"] for model in own}
+    named = spec_of(contents.study["spec"]).get("models")
+    entries = named if isinstance(named, dict) else {}
+    recipes = {model: entry.get("recipe") for model, entry in entries.items() if isinstance(entry, dict)}
+    properties["seed"] = {model: recipe.get("seed") for model, recipe in recipes.items() if isinstance(recipe, dict)}
+    known = {
+        title: {model: values[model] for model in own if values.get(model) is not None}
+        for title, values in properties.items()
+    }
+    return {title: values for title, values in known.items() if len(set(values.values())) > 1}
 
 
 def title_of(contents: Contents) -> str:

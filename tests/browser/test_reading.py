@@ -11,8 +11,8 @@ POINTS = f"[...document.querySelectorAll('{FIGURE} .mark-symbol path')]"
 LABELS = f"{POINTS}.map(mark => mark.getAttribute('aria-label'))"
 ADDRESS = "return Object.fromEntries(new URLSearchParams(location.search))"
 PRESS = "dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))"
-CELLS = "return [...document.querySelectorAll('.readout tbody tr')].map(row => row.innerText)"
-ROWS = "document.querySelectorAll('.readout tbody tr').length"
+TIP = "return [...document.querySelectorAll('.tip:not([hidden]) tr')].map(row => row.innerText)"
+VALUES = f"[...document.querySelectorAll('{FIGURE} .at-depth span')].map(line => line.textContent)"
 TICKS = "return [...document.querySelectorAll(arguments[0] + ' .role-axis-label text')].map(t => t.textContent)"
 CURSORS = """return [...document.querySelectorAll('.panel')].filter(
   one => one.panel?.near && one.querySelector("svg.marks .mark-rule line[opacity='0.9']")).length"""
@@ -47,38 +47,38 @@ def point_of(tab, depth):
 def test_a_mouse_reads_all_models_in_all_charts_a_press_keeps_the_cursor_and_keys_go_from_layer_to_layer(page, reports):
     x, y = point_of(page, 0.52)
     page.mouse(x, y)
-    page.until(f"return !document.querySelector('.readout').hidden && {ROWS}")
-    rows = {row.split("\n")[0].strip(): row for row in page.run(CELLS)}
-    assert set(rows) >= {"bert", "gpt2"} and len(rows) == 4
+    page.until(f"{TIP}.length")
+    rows = {row.split()[0]: row for row in page.run(TIP)[:-1]}
+    assert set(rows) >= {"bert", "gpt2"} and len(rows) == 4 and page.run(TIP)[-1].startswith("bert − minilm")
     (stored,) = Store(reports / "results.duckdb").records(
         "SELECT value, layer FROM layer_metrics WHERE study = 'made-up' AND metric = 'anisotropy' "
         "AND statistic = 'top_variance_share' AND corpus = 'nested' AND view = 'text tokens' AND model = 'bert' "
         "AND checkpoint = 'step600' AND site IN ('embedding', 'block') ORDER BY abs(depth - 0.52) LIMIT 1"
     )
-    heads = page.run("return [...document.querySelectorAll('.readout thead th')].map(cell => cell.innerText)")
-    column = next(i for i, head in enumerate(heads) if "first principal component" in head and head.endswith("nested"))
-    value = page.run(f"return document.querySelectorAll('.readout tbody tr')[0].cells[{column}].firstChild.textContent")
-    assert float(value) == pytest.approx(stored["value"], rel=1e-3)
+    numbers = page.run("return [...document.querySelectorAll('.tip td')].map(cell => cell.firstChild.textContent)")
+    one, other, difference = (float(numbers[i].replace("−", "-")) for i in (0, 1, -1))
+    assert one == pytest.approx(stored["value"], rel=1e-3)
+    assert difference == pytest.approx(one - other, abs=1e-9), "the difference of what is shown"
     assert f"layer {stored['layer']}" in rows["bert"]
     assert page.run(CURSORS) > 2, "the line stands in all charts"
     assert "depth" not in page.run(ADDRESS), "what only passes is not kept"
-    box = page.run("return document.querySelector('.readout').getBoundingClientRect().toJSON()")
-    assert not box["top"] < y < box["bottom"], "the table is not over the chart that is read"
+    box = page.run("return document.querySelector('.tip').getBoundingClientRect().toJSON()")
+    assert box["width"] <= 300 and 0 < box["left"] - x < 40, "it stands beside the pointer"
     page.mouse(*point_of(page, 0.5), press=True)
     page.mouse(5, 5)
     page.until("return new URLSearchParams(location.search).has('depth')")
     kept = float(page.run(ADDRESS)["depth"])
     assert abs(kept - 0.5) < 0.02
     page.browser.refresh()
-    page.until(f"return {ROWS} === 4")
+    page.until(f"return {VALUES}.length === 5")
     assert float(page.run("return document.getElementById('depth').value")) == pytest.approx(kept, abs=0.01)
     page.run(PRESS, "Escape")
-    page.until("return document.querySelector('.readout').hidden && !location.search")
+    page.until(f"return {VALUES}.length === 0 && !location.search")
     depth = "return Math.abs(Number(new URLSearchParams(location.search).get('depth') ?? NaN) - arguments[0]) < 1e-3"
     for key, expected in ((".", 0), (".", 1 / 8), (",", 0)):  # the first layer of the deepest model comes next
         page.run(PRESS, key)
         page.until(depth, expected)
-    assert all("layer 0" in row for row in page.run(CELLS))
+    assert page.texts(f"{FIGURE} .at-depth b") == ["Layer 0"]
 
 
 def test_models_are_hidden_alone_and_renamed_and_the_address_says_so(page, open_at, reports):
@@ -128,8 +128,8 @@ def test_two_token_sets_are_drawn_in_one_panel_and_roles_as_means(page, open_at)
     assert "95 % intervals over models" in page.texts(f"{FIGURE} svg")[0]
     page.until("return location.search.includes('means=yes')")
     open_at("?means=yes&depth=0.5")
-    page.until(f"return {ROWS} >= 2")
-    names = {row.split("\n")[0].strip() for row in page.run(CELLS)}
+    page.until(f"return {VALUES}.length >= 2")
+    names = {line.partition(":")[0] for line in page.run(f"return {VALUES}")}
     assert {"mean of encoders", "mean of decoders"} <= names and not {"minilm", "gpt2"} & names
 
 
@@ -220,7 +220,7 @@ def test_figures_are_gone_through_and_fill_the_screen_and_back_undoes_each_choic
 
 
 def test_a_sent_address_shows_its_figure_though_charts_above_it_grow(tab, reports):
-    last = "[...document.querySelectorAll('main > section.group')].pop()"
+    last = "[...document.querySelectorAll('.groups > section')].pop()"
     tab.open(reports / "made-up" / "layers.html", query="?view=both#group-dimension")
     assert tab.run(f"return {last}.id") == "group-dimension"
     tab.run("document.querySelector('main').style.paddingTop = '3000px'")  # as charts do that come late

@@ -72,7 +72,7 @@ def count_of(reports, study, where):
 
 def test_every_chart_draws_from_a_file_without_network_or_complaint(tab, reports):
     tab.open(reports / "index.html")
-    tab.click(".card h2 a[href^=made-up]")
+    tab.click(".study h2 a[href^=made-up]")
     tab.until("return location.pathname.endsWith('/made-up/index.html') && document.querySelector('h1') !== null")
     for name in ("index", "training", "layers"):
         tab.open(reports / "made-up" / f"{name}.html", query="?all=yes&corpus=all")

@@ -30,6 +30,8 @@ test("an axis follows what is left, and keeps its zero, its edge and a floor tha
 test("each model is read at its own nearest layer", () => {
   const rows = [...line("bert", [0, 1, 2, 3, 4]), ...line("minilm", [5, 6]), ...line("bert", Array(11).fill(9), { statistic: "norm_floor" }), { ...line("bert", [9])[0], depth: 0.3, site: "final" }];
   assert.deepEqual([...rowsAt(rows, 0.3)].map(([model, row]) => [model, row.layer]), [["bert", 1], ["minilm", 0]]);
+  const steps = [1, 10, 1000].map(step => ({ model: "bert", step, value: step }));
+  assert.equal(rowsAt(steps, 60, "step").get("bert").step, 10, "steps are as far as on their axis");
 });
 
 test("captions leave hidden models out and use a reader's names", () => {
