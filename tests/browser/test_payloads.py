@@ -121,11 +121,11 @@ def poison_all(database):
         for table, column in held:
             if column in OURS or table == "schema_version":
                 continue
-            texts = connection.execute(f'SELECT DISTINCT "{column}" AS before FROM "{table}"').df().dropna()
+            texts = connection.execute(f'SELECT DISTINCT "{column}" AS is_now FROM "{table}"').df().dropna()
             columns += bool(len(texts))
-            after = [json.dumps(poison(json.loads(t))) if column in STRUCTURED else poison(t) for t in texts["before"]]
-            connection.register("frame", texts.assign(after=after))
-            connection.execute(f'UPDATE "{table}" SET "{column}" = after FROM frame WHERE "{column}" = before')
+            after = [json.dumps(poison(json.loads(t))) if column in STRUCTURED else poison(t) for t in texts["is_now"]]
+            connection.register("frame", texts.assign(becomes=after))
+            connection.execute(f'UPDATE "{table}" SET "{column}" = becomes FROM frame WHERE "{column}" = is_now')
     return columns
 
 
