@@ -13,7 +13,7 @@ from reporter.core.errors import UsageError
 from reporter.geometry.intervals import PARTS
 from reporter.judge.questions import QUESTIONS
 from reporter.judge.questions.question import markdown
-from reporter.runs.whole import ask
+from reporter.runs.whole import ask, ask_texts
 
 pytestmark = pytest.mark.answers
 WIDTH = 16
@@ -125,6 +125,12 @@ def test_the_texts_that_a_statistic_rests_on_are_named(finished_store):
     assert {row["corpus"] for row in rows} == {"nested"} and {row["view"] for row in rows} == {"text tokens"}
     assert all(texts[number] == text[:200] for number, text in stored.items() if number in texts) and texts
     assert {row["rank"] for row in rows} == {1, 2, 3}
+    out, [study] = finished_store.path.parent, {row["study"] for row in rows}
+    printed = markdown([ask_texts(study, out)], True)
+    assert "without this text about" in printed and texts[rows[0]["text"]].split()[0] in printed
+    assert "No texts are kept behind these answers" in markdown([ask_texts(study, out, ["sinks"])], True)
+    with pytest.raises(UsageError, match="did you mean 'layer'"):
+        ask_texts(study, out, ["layers"])
 
 
 def test_findings_are_kept_until_numbers_change_and_a_broken_question_loses_nothing(
