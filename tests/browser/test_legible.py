@@ -131,3 +131,38 @@ def test_figures_can_be_read_on_paper_and_no_answer_is_closed(tab, reports, page
     finally:
         tab.run("dispatchEvent(new Event('afterprint'))")
         tab.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+# the cards of the first row of each row of groups end where the page does
+ENDS = """
+const rows = new Map(), end = document.querySelector(".groups").getBoundingClientRect().right;
+for (const group of document.querySelectorAll(".group")) {
+  const cards = [...group.querySelectorAll(".card")].filter(card => card.checkVisibility());
+  if (!cards.length) continue;
+  const top = Math.round(group.getBoundingClientRect().top), boxes = cards.map(card => card.getBoundingClientRect());
+  const own = boxes.filter(box => box.top === boxes[0].top).map(box => box.right);
+  rows.set(top, Math.max(rows.get(top) ?? 0, ...own));
+}
+return [...rows.values()].map(right => Math.abs(end - right)).filter(gap => gap > 2);
+"""
+
+
+@pytest.mark.parametrize("width", [420, 760, 1280, 1400, 2560])
+def test_groups_use_the_width_and_every_control_is_within_reach(tab, reports, width):
+    for study in ("whole", "made-up"):
+        tab.open(reports / study / "layers.html", width=width)
+        tab.until("return document.querySelector('.panel svg.marks')")
+        assert tab.run(ENDS) == []
+        height = tab.run("return document.querySelector('.bar-of-study').offsetHeight")
+        tab.click("button.share")
+        tab.until("return document.querySelector('button.share').textContent !== 'Share'")
+        assert tab.run("return document.querySelector('.bar-of-study').offsetHeight") == height, "nothing jumps"
+        if tab.run("return document.querySelector('.show-controls').checkVisibility()"):
+            tab.click(".show-controls")
+        controls = "[...document.querySelectorAll('.controls > *')].map(own => own.getBoundingClientRect())"
+        assert tab.run(f"return {controls}.every(box => box.width && box.left >= 0 && box.right <= innerWidth)")
+        assert tab.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing is beside the window"
+    tab.open(reports / "index.html", width=width)
+    assert (
+        tab.run("return Math.max(...[...document.querySelectorAll('.spark svg')].map(own => own.clientWidth))") <= 240
+    )
