@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import duckdb
 
 REMEDY = "restore it from a backup, or move it away and run the study again; the cache still has the measurements"
+_AGAIN = "move it away and run the study again, which reuses the cache"
+_EARLIER_VIEWS = ("layers", "profiles")
+"""Views that earlier versions wrote with other statements."""
 IN_USE = "WHERE database_name = current_database()"
 
 
@@ -31,7 +34,12 @@ def require_ours(connection: duckdb.DuckDBPyConnection, name: str, path: Path) -
         ReporterError: with the name of what could run, or of a column of ours that has another type.
     """
     views, types = _our_catalogue(*tables())
-    require_plain(connection, name, path, views)
+    try:
+        require_plain(connection, name, path, views)
+    except ReporterError as error:
+        if any(f"view '{view}'" in str(error) for view in _EARLIER_VIEWS):
+            raise ReporterError(f"{error}. If an older version of reporter wrote it, {_AGAIN}") from error
+        raise
     columns = "SELECT lower(table_name), lower(column_name), data_type FROM duckdb_columns() WHERE database_name = ?"
     rows = connection.execute(columns, [name]).fetchall()
     version = f'SELECT version FROM "{name}".schema_version'
@@ -91,8 +99,7 @@ def require_version(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     version = version_of(connection, path)
     if 0 < version < SCHEMA_VERSION:
         raise ReporterError(
-            f"{path} was written by an older version of reporter, and this version ({VERSION}) cannot read it; "
-            "move it away and run the study again, which reuses the cache"
+            f"{path} was written by an older version of reporter, and this version ({VERSION}) cannot read it; {_AGAIN}"
         )
     return version
 

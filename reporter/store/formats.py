@@ -12,6 +12,7 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from reporter.core.errors import one_line
+from reporter.core.progress import terminal_width
 
 # Text as LaTeX reads it: nothing in a name or a token can be taken for a command.
 
@@ -182,6 +183,14 @@ def write(result: Result, form: Format, width: int | None = None) -> str:
     if form in ("csv", "json"):
         return "".join(pieces(result.columns, [result.rows], form))
     return _table(result, width) if form == "table" else {"markdown": _markdown, "latex": _latex}[form](result)
+
+
+def indented_table(result: Result) -> str:
+    """Return a table that fits the terminal, two spaces to the right, without its number of rows."""
+    room = terminal_width()
+    *lines, count = write(result, "table", room and room - 2).splitlines()
+    lines += [count] if "no room" in count else []
+    return "\n".join(f"  {line}".rstrip() for line in lines)
 
 
 def pieces(

@@ -9,10 +9,9 @@ from reporter.app.diff import Comparison
 from reporter.app.diff.causes import Cause
 from reporter.core.numbers import counted, short, signed
 from reporter.core.places import place
-from reporter.core.progress import terminal_width
 from reporter.judge.numbers import with_analyses
 from reporter.metrics.base import Statistic
-from reporter.store.formats import Result, plain, write
+from reporter.store.formats import Result, indented_table, plain, write
 
 _LONG, _LEAD = 60, 20
 Form = Literal["table", "markdown", "json"]
@@ -32,10 +31,7 @@ def show(comparison: Comparison, form: Form = "table", most: int = 20) -> str:
 def _rows(result: Result, form: Form) -> str:
     if form == "markdown":
         return "\n\n" + write(result, "markdown").rstrip()
-    room = terminal_width()
-    *lines, count = write(result, "table", room and room - 2).splitlines()
-    lines += [count] if "no room" in count else []  # else the heading has the number of rows
-    return "".join(f"\n  {line}" for line in lines)
+    return f"\n{indented_table(result)}"  # the heading has the number of rows
 
 
 Section = tuple[str, str, Result | None]

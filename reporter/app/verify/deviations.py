@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from reporter.app.verify.reading import Remeasured, StatePlace
-from reporter.store.formats import Result, plain, write
+from reporter.store.formats import Result, indented_table, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -311,8 +311,7 @@ def _scientific(value: float | None) -> str:
 
 
 def _table(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    lines = write(Result(names, rows, len(rows)), "table").splitlines()[:-1]  # the count of rows is in the last line
-    return "\n".join(f"  {line}".rstrip() for line in lines)
+    return indented_table(Result(names, rows, len(rows)))
 
 
 def _verdict(verification: Verification) -> str:
