@@ -26,6 +26,9 @@ _SPINS = "100000"
 """To wake a thread takes as long as a small product: a study of a decoder of 30 × 576 took 85 s without spins, and 66 s
 with them."""
 
+NARROW = int(os.environ.get("NARROW", "0"))
+_allowed: ContextVar[int | None] = ContextVar("allowed", default=None)
+"""How many parts may run at the same time, where operations have fewer threads than that."""
 _over: ContextVar[Event | None] = ContextVar("over", default=None)
 
 
@@ -73,8 +76,28 @@ def single() -> AbstractContextManager[None]:
     return given(1)
 
 
+@contextmanager
+def suited_to(width: int, device: str) -> Iterator[None]:
+    """Let operations on states of a width use as many threads as pay inside the block: of narrow ones, one.
+
+    Threads of one operation wait for each other. That costs little on an idle machine, and a multiple of the time on a
+    machine with another busy process. :func:`spread` still uses all cores.
+    """
+    if width > NARROW or device != "cpu":
+        yield
+        return
+    token = _allowed.set(cores())
+    try:
+        with single():
+            yield
+    finally:
+        _allowed.reset(token)
+
+
 def cores() -> int:
     """Return how many parts of some work run at the same time: torch's threads, or all cores without torch."""
+    if (allowed := _allowed.get()) is not None:
+        return allowed
     if "torch" not in sys.modules:
         return os.cpu_count() or 1
     import torch
@@ -105,6 +128,7 @@ def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
     def run(item: T) -> R:
         _over.set(over)
+        _allowed.set(1)
         with ExitStack() as modes:  # which hold for a thread, not for the whole process
             modes.enter_context(torch.inference_mode(inferring))
             if not inferring:

@@ -15,6 +15,7 @@ import numpy as np
 
 from reporter.core.errors import ReporterError
 from reporter.core.progress import Progress
+from reporter.core.threads import suited_to
 from reporter.forward.alone import AloneCheck
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, note_rate, warnings
 from reporter.forward.kept import Parts, PassFacts, PassFolder, Wanted
@@ -359,7 +360,8 @@ class ReadyPass:
             fed += [gathering for gathering in self._passes.gathering if gathering.watches(self._of)]
         corpus = replace(self._corpus, shards=tuple(shard for shard in part.shards if shard.index >= first))
         forward, last, cost = Counts(), time.perf_counter(), 0.0
-        with self._clock.within("observables"):
+        width = max(self._setting.layout.widths)
+        with self._clock.within("observables"), suited_to(width, str(self._model.device)):
             check = self._check.compare if self._check else lambda parts: None
             for shard, more in measure(self._model, corpus, fed, self._settings, advance, self._shrunk, check):
                 forward = forward + more

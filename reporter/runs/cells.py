@@ -11,6 +11,7 @@ import numpy as np
 from reporter.core.numbers import ROUNDING
 from reporter.core.places import TEXT_TOKENS
 from reporter.core.table import Row
+from reporter.core.threads import suited_to
 from reporter.forward.kept import Amount
 from reporter.forward.observed import KINDS
 from reporter.forward.parts import influences_of, parts_of
@@ -58,7 +59,6 @@ class Computed:
     warnings: Sequence[str] = ()
 
 
-@exact_products()
 def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     """Return the numbers of a metric. A number that is not finite becomes NULL with a reason.
 
@@ -66,6 +66,12 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
         cell: what to compute.
         sides: what was measured in its pass, or in the two that it compares.
     """
+    width = max(width for side in sides for width in side.facts.layout.widths)
+    with suited_to(width, sides[0].device), exact_products():
+        return _computed(cell, sides)
+
+
+def _computed(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     began, metric = time.perf_counter(), cell.metric
     statistics = {statistic.name: statistic for statistic in metric.statistics}
     rows = Rows(_parts_of(cell, sides), sides[0].facts.layout.layers, statistics, sides[0].of.texts)
