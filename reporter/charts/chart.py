@@ -233,7 +233,7 @@ class Drawn:
     @property
     def naming(self) -> str:
         """Its title with places for the choices of its selectors."""
-        bases = set(self.frame["model_b"]) if "model_b" in self.frame else set()
+        bases = set(self.frame["model_b"]) if {"model", "model_b"} <= set(self.frame) else set()
         own = len(bases) == 1 and not bases & set(self.frame["model"])
         base = f" from {bases.pop()}" if own else ""
         return self.chart.naming.replace("{base}", base)

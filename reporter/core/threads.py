@@ -26,7 +26,9 @@ _SPINS = "100000"
 """To wake a thread takes as long as a small product: a study of a decoder of 30 × 576 took 85 s without spins, and 66 s
 with them."""
 
-NARROW = int(os.environ.get("NARROW", "0"))
+NARROW = 640
+"""Width of states up to which an operation has one thread. Beside a busy process a study of a decoder of width 576 took
+59 s so, and 120 s with two threads; alone 43 s and 40 s. One of width 384 took 19 and 31 s; alone 16 s both."""
 _allowed: ContextVar[int | None] = ContextVar("allowed", default=None)
 """How many parts may run at the same time, where operations have fewer threads than that."""
 _over: ContextVar[Event | None] = ContextVar("over", default=None)

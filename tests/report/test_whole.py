@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from reporter.charts.chart import filled
+from reporter.charts.chart import Drawn, filled
 from reporter.charts.drawing import axis_shown, captions_of, first_choice, panels_shown
-from reporter.charts.layout import ASKED, ATTENTION, WITH, WITHOUT
+from reporter.charts.layout import ASKED, ATTENTION, WITH, WITHOUT, Pick
 from reporter.charts.models import PAIRS, correlation_rows
 from reporter.charts.profile import PROFILE, PROFILE_DETERMINED, TRAINING, training_query
 from reporter.metrics.base import catalogue
-from reporter.report.free_charts import of_statistic, over_training
+from reporter.report.free_charts import of_statistic, of_tables, over_training
 from reporter.report.site import facts
 from reporter.store import Store
 
@@ -184,3 +184,17 @@ def test_main_charts_are_open_and_others_wait(contents):
     drawn = {drawn.id: drawn for section in contents.sections for drawn in section.charts}
     assert all(any(drawn.open for drawn in section.charts) for section in contents.sections)
     assert not drawn["variance.total"].open and all(one.open for one in drawn.values() if one.chart.main)
+
+
+def test_a_title_names_the_base_of_differences_and_needs_no_such_columns_of_pairs_inside_one_model():
+    metric = catalogue()["layer_pairs"]
+    chart = {chart.id: chart for chart in of_tables("layer_pairs", metric.statistics, ("differences", "layer_pairs"))}
+    pick = Pick("statistic", "Statistic", {"cka": "CKA"})
+
+    def title(name, **columns):
+        frame = pd.DataFrame({key: [value] for key, value in columns.items()})
+        return Drawn(chart[f"layer_pairs.{name}"], "", frame, picks=[pick]).title
+
+    assert title("layer_pairs", model_a="m", model_b="m") == "CKA: layers against layers"
+    assert title("differences", model="tuned", model_b="old") == "CKA: difference from old"
+    assert title("differences", model="m", model_b="m") == "CKA: difference"
