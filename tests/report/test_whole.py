@@ -195,6 +195,6 @@ def test_a_title_names_the_base_of_differences_and_needs_no_such_columns_of_pair
         frame = pd.DataFrame({key: [value] for key, value in columns.items()})
         return Drawn(chart[f"layer_pairs.{name}"], "", frame, picks=[pick]).title
 
-    assert title("layer_pairs", model_a="m", model_b="m") == "CKA: layers against layers"
+    assert title("pairs", model_a="m", model_b="m") == "CKA: layers against layers"
     assert title("differences", model="tuned", model_b="old") == "CKA: difference from old"
     assert title("differences", model="m", model_b="m") == "CKA: difference"
