@@ -14,6 +14,7 @@ import argparse
 import json
 import platform
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -148,6 +149,32 @@ def ratios(bench: Bench) -> None:
     print_table(("", "seconds", "tokens a second", "over bare float32", "target"), table)
 
 
+def neighbour(bench: Bench) -> None:
+    """The quickstart and a whole command, alone and beside one process that keeps a core busy."""
+    quickstart = Path(__file__).resolve().parents[2] / "studies" / "quickstart.yaml"
+
+    def beside(run: Callable[[], float]) -> float:
+        with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+            try:
+                return run()
+            finally:
+                busy.kill()
+
+    commands: dict[str, Callable[[str], float]] = {
+        "quickstart": lambda name: bench.run(quickstart, f"quick{name}").seconds,
+        "whole command, two views": lambda name: bench.study(f"busy{name}").seconds,
+    }
+    rows = []
+    for what, run in commands.items():
+        times = bench.interleaved({
+            "alone": lambda n, run=run: run(f"alone{n}"),
+            "beside": lambda n, run=run: beside(lambda: run(f"beside{n}")),
+        })  # fmt: skip
+        alone, other = min(times["alone"]), min(times["beside"])
+        rows.append((what, spread(times["alone"]), spread(times["beside"]), f"{other / alone:.2f}", "≤ 1.6"))
+    print_table(("", "seconds alone", "beside a busy process", "ratio", "target"), rows)
+
+
 def profile(bench: Bench) -> None:
     """Where the time of a whole command goes."""
     whole = bench.study("profile").seconds
@@ -199,7 +226,9 @@ def slope(bench: Bench) -> None:
     print_table(("added seconds of", "over those of the pass"), [(name, f"{min(r):.2f}") for name, r in ratios.items()])
 
 
-PARTS: dict[str, Callable[[Bench], None]] = {part.__name__: part for part in (ratios, profile, loop, memory, slope)}
+PARTS: dict[str, Callable[[Bench], None]] = {
+    part.__name__: part for part in (ratios, neighbour, profile, loop, memory, slope)
+}
 
 
 def batches_of(bench: Bench) -> tuple[list[Any], int]:
