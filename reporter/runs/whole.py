@@ -302,9 +302,7 @@ def line(verdict: Verdict) -> str:
     if verdict.verdict == "failed":
         return f"{text}  {verdict.detail['reason']}"
     if verdict.value is not None:
-        text += f"  {verdict.value:.4g}"
-    if verdict.ci_low is not None and verdict.ci_high is not None:
-        text += f" [{verdict.ci_low:.4g}, {verdict.ci_high:.4g}]"
+        text += f"  {estimate(verdict.value, verdict.ci_low, verdict.ci_high)}"
     return text + (f", paper {verdict.paper:g}" if verdict.paper is not None else "")
 
 

@@ -8,6 +8,7 @@ from runs.conftest import DEC, INLINE, select
 from typer.testing import CliRunner
 
 from reporter.app.cli import app
+from reporter.core.numbers import estimate
 from reporter.runs.runner import RunOutcome
 
 CLAIMS = """claims:
@@ -37,7 +38,7 @@ def test_claims_are_tested_printed_and_stored_with_every_run(study, run, store, 
     assert (row["says"], row["source"], row["kind"], row["paper"]) == ("It is two.", "Nobody", "value", 2.0)
     for line in (
         "  claim ends-at-one: supported  1",
-        f"  claim wrong: refuted  {row['value']:.4g} [{row['ci_low']:.4g}, {row['ci_high']:.4g}], paper 2",
+        f"  claim wrong: refuted  {estimate(row['value'], row['ci_low'], row['ci_high'])}, paper 2",
         "  claim broken: failed  the query failed: ",
         "tiny: 5 claims: ",
     ):
