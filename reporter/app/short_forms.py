@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from reporter.core.numbers import counted
 from reporter.core.places import capital, listed
 from reporter.judge.questions.lead import CLAIMS, COMPARISON
 from reporter.judge.questions.question import Answer, Box
@@ -64,6 +65,7 @@ class StudyForm(BaseModel):
     measured: str = Field(description="which models were measured on which texts")
     cautions: list[str] = Field(description="what makes all answers unsure: too few texts, models that learned nothing")
     leads: list[str] = Field(description="the answers that the study's orders ask for, the first one first")
+    scope: str = Field(description="what the comparison of the models may and may not say; empty without one")
     comparison: list[ComparisonForm] = Field(description="how the models differ")
     answers: list[AnswerForm] = Field(description="claims, findings and all questions")
 
@@ -101,6 +103,7 @@ def as_form(study: str, out: Path, answers: Sequence[Answer]) -> StudyForm:
         measured="" if overview is None else overview.line,
         cautions=list(_cautions(contents)),
         leads=[lead.name for lead in contents.leads],
+        scope=overview.scope if overview else "",
         comparison=[
             ComparisonForm(text=sentence.text, strength=sentence.strength, figure=sentence.figure)
             for sentence in (overview.sentences if overview else ())
@@ -144,6 +147,7 @@ def brief(form: StudyForm) -> str:
     for name in form.leads:
         if name == COMPARISON:
             lines += [f"- {sentence.text} ({sentence.strength})" for sentence in form.comparison]
+            lines += [f"  Caution: {form.scope}"] * bool(form.scope and form.comparison)
         elif name == CLAIMS and name in answers:
             lines += _of_claims([row for row in answers[name].rows["claims"] if row["reading"] == 1])
         elif name in answers:
@@ -173,4 +177,7 @@ def _of_answer(answer: AnswerForm) -> Iterator[str]:
 
 
 def _cautions(contents: Contents) -> Iterator[str]:
+    failed = [row for row in (*contents.models, *contents.corpora, *contents.cells) if row["status"] == "failed"]
+    if failed:
+        yield f"{counted(len(failed), 'measurement')} failed: {failed[0]['error'] or 'see the report'}"
     yield from filter(None, (unlearned(contents.models), few_texts(contents.study, contents.corpora)))

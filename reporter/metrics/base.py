@@ -338,6 +338,11 @@ BEGINNING = 200
 """Characters of a text that tables hold."""
 
 
+def begins(text: str) -> str:
+    """Return the beginning of a text as tables hold it; an ellipsis says that it goes on."""
+    return text if len(text) <= BEGINNING else f"{text[: BEGINNING - 1]}…"
+
+
 def beginning(text: str) -> Any:
     """Declare a column with the beginning of a text; the runner fills it where a row names a text of its corpus."""
     return column(f"the first {BEGINNING} characters of {text}", default="")

@@ -25,7 +25,7 @@ from reporter.geometry.statistics import correlation, ranks
 from reporter.metrics._classifiers import all_the_same
 from reporter.metrics._items import ALL_MODELS, ModelNames, drawn_texts, evenly, ids_read, unseen
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import BEGINNING, Statistic, Value, beginning, undefined
+from reporter.metrics.base import BEGINNING, Statistic, Value, beginning, begins, undefined
 from reporter.metrics.probes import accuracies
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsPath, Name, Part, Text, one_of, wrong
@@ -428,7 +428,7 @@ def _wrong(
     n, y = len(texts), treated(x, "raw")
 
     def row(i: int, rank: int | None, off: float | None, nearest: str | None = None) -> PartnerText:
-        text, partner = texts[i][:BEGINNING], partner_texts[i][:BEGINNING]
+        text, partner = begins(texts[i]), begins(partner_texts[i])
         return PartnerText(pooling, place, i + 1, rank, off, text, partner, nearest)
 
     if scores is not None:
@@ -442,7 +442,7 @@ def _wrong(
     nearest = cosines.argmax(axis=1)
     for i in np.argsort(-ranked, kind="stable")[:MOST_WRONG].tolist():
         if ranked[i] > 1:
-            yield row(i, int(ranked[i]), None, partner_texts[nearest[i]][:BEGINNING])
+            yield row(i, int(ranked[i]), None, begins(partner_texts[nearest[i]]))
 
 
 def treated(x: Floats, variant: str) -> Floats:

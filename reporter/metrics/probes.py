@@ -29,7 +29,7 @@ from reporter.metrics import _classifiers as classifiers
 from reporter.metrics import _items as items
 from reporter.metrics._intervals import group_of_state
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import BEGINNING, Cosine, Share, Statistic, Value, beginning, undefined
+from reporter.metrics.base import Cosine, Share, Statistic, Value, beginning, begins, undefined
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsTuple, InheritedText, Name, Part, Prose, one_of, wrong
 from reporter.study.problems import show
@@ -472,7 +472,7 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
         return rows
 
     for row, text in zip(read.rows, read.texts, strict=True):
-        yield ProbeItem(row, text[:BEGINNING])
+        yield ProbeItem(row, begins(text))
     texts: dict[str, list[str]] = {name: [] for name in read.names}
     for text, code in zip(read.texts, read.y.tolist(), strict=True):
         texts[read.names[code]].append(text)

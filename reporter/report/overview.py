@@ -250,7 +250,8 @@ def _quote(contents: Contents, numbers: MainStatistics) -> Iterator[str]:
         counts = listed(counted(len(numbers.roles[role]), role) for role in (ENCODER, DECODER))
         of_these = "differences describe these models, not their roles"
         yield f"{capital(counts)}: {'intervals of differences are over models' if numbers.over_models else of_these}."
-    yield _texts_note(contents, numbers)
+    if any(numbers.texts.get(corpus) for corpus in numbers.corpora):
+        yield _texts_note(contents, numbers)
     models = queries.model_rows(contents.models)
     warned = queries.warnings(models, contents.cells)
     failed = sum(row["status"] == "failed" for row in [*contents.cells, *contents.models, *contents.corpora])

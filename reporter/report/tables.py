@@ -322,7 +322,10 @@ def _effect_of_threshold(rows: Sequence[Mapping[str, Any]]) -> str:
     worst = measured[0]
     several = len([row for row in measured if row["value"] > MATTERS])
     if worst["value"] < NOTHING:
-        return "Another sink threshold, from a quarter of it to four times it, would change nothing here."
+        return (
+            "With a sink threshold from a quarter to four times as large, the variance explained by the first "
+            "principal component without sinks is the same."
+        )
     sentences = [
         f"The sink threshold {'matters' if several else 'hardly matters'}.",
         "Between a quarter of it and four times it, the variance explained by the first principal component without "

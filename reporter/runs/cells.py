@@ -22,7 +22,6 @@ from reporter.geometry.intervals import Spread
 from reporter.metrics._coverage import shown
 from reporter.metrics.analysis import Context, default_pooling
 from reporter.metrics.base import (
-    BEGINNING,
     PATH,
     Metric,
     Numeric,
@@ -32,6 +31,7 @@ from reporter.metrics.base import (
     TextInfluence,
     TextParts,
     Value,
+    begins,
     settled,
 )
 from reporter.models.load import LoadedModel
@@ -237,7 +237,7 @@ class Rows:
                 yield TextInfluence(number.statistic, _layer(number) or 0, rank, place, without, self._beginning(place))
 
     def _beginning(self, number: int) -> str:
-        return "" if self.corpus is None else self.corpus[number - 1][:BEGINNING]
+        return "" if self.corpus is None else begins(self.corpus[number - 1])
 
     def reasons(self) -> list[Record]:
         """Return why numbers, or their intervals, are NULL, one entry for each statistic, view and reason."""

@@ -331,7 +331,7 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
     if numbers and row["changed"]:
         sentences.append(_differ(numbers))
     if row["changed"] and (tokens := stored_json(row["tokens"])):
-        sentences.append(f"Tokens that moved most: {', '.join(map(in_backticks, tokens))}.")
+        sentences.append(f"Token types that moved most on average: {', '.join(map(in_backticks, tokens))}.")
     if row["verdict"] == "changed" and (words := stored_json(row["words"])):
         sentences.append(f"Words read from the mean change of early tokens: {', '.join(map(in_backticks, words))}.")
     shown = sorted(numbers, key=lambda change: change["number"]) if row["changed"] else ()
@@ -418,7 +418,7 @@ def _verdict_line(row: Record) -> str:
 
 
 def _largest(limit: float) -> str:
-    return f"states differ by less than {limit:g} of their norm at every layer"
+    return f"states differ by less than {limit:g} of their norm on average at every layer"
 
 
 def _outputs(row: Record) -> str:

@@ -140,7 +140,7 @@ def _lead(title: str, kinds: Mapping[str, Record]) -> str:
     if half is None:
         return f"{capital(title)} goes {ends}, on average over layers, with a turn {_steps(kinds['turn'])}. "
     verb = "rises" if last > first else "falls"
-    return f"{capital(title)} {verb} {ends}, on average over layers, half of it {_steps(half)}. "
+    return f"{capital(title)} {verb} {ends}, on average over layers; half of it is reached {_reached(half)}. "
 
 
 def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str], tested: int) -> str:
@@ -162,6 +162,11 @@ def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str]
     if turned:
         sentences.append(f"Not monotonic: {', '.join(turned)}.")
     return " ".join(sentences)
+
+
+def _reached(row: Record) -> str:
+    ends = "" if row["step_low"] == row["step_high"] else f" [{row['step_low']:,}, {row['step_high']:,}]"
+    return f"by step {row['step']:,}{ends}"
 
 
 def _steps(row: Record) -> str:

@@ -169,11 +169,11 @@ CASES = {
         ("the mean cosine of two tokens first (half of its change between steps 10 and 1,000),",
          {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "All 2 main statistics change significantly, averaged over "
          "layers: the mean cosine of two tokens (half", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
-        ("Mean cosine of two tokens rises from 0.1 to 0.8, on average over layers, half of it between steps 10 and "
-         "1,000.",
+        ("Mean cosine of two tokens rises from 0.1 to 0.8, on average over layers; half of it is reached by step 100 "
+         "[10, 1,000].",
          {"mean_cosine": COSINE}, "Mean cosine of two tokens goes from 0.1 to 0.8, on average over layers, with a turn "
          "between steps 10 and 1,000.", {"mean_cosine": {"turn": (10, 100, 1000)}}),
-        (("rises from 0.1 to 0.8", "half of it between steps 10 and 1,000"), {"mean_cosine": COSINE}, "",
+        (("rises from 0.1 to 0.8", "half of its change between steps 10 and 1,000"), {"mean_cosine": COSINE}, "",
          {"mean_cosine": None}),
         ("Not monotonic: mean cosine of two tokens.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "",
          {"mean_cosine": COSINE}),
