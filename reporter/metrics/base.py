@@ -354,14 +354,15 @@ TEXT_NUMBER = "position of the text in the corpus, from 1; with `cluster`, of th
 class TextInfluence(UnderView, table="text_influences"):
     """One of the texts that a main statistic depends on most at a layer, under the study's first token set.
 
-    Averages of a corpus of more than 100 texts have no rows: their intervals rest on groups of texts.
+    With `cluster` it is a whole cluster of texts. Statistics with a bootstrap have no rows in a corpus of more than 100
+    texts, since their intervals rest on groups of texts.
     """
 
     statistic: str = column("statistic, the second part of a number's name", key=True)
     layer: int = column("0 = embedding, 1..L = blocks", key=True)
     rank: int = column("1 = the text that moves the number most", key=True)
     text: int = column(TEXT_NUMBER)
-    value_without: float = column("the number without this text, to first order")
+    value_without: float = column("the number without this text, or this cluster, to first order")
     begins: str = beginning("the text")
 
 

@@ -16,7 +16,6 @@ from reporter.geometry.arrays import Ints
 from reporter.geometry.intervals import error_over_texts
 from reporter.metrics.base import (
     INFLUENCES,
-    TEXT_NUMBER,
     Between,
     Options,
     Size,
@@ -168,11 +167,14 @@ class MovedToken(UnderView, table="moved_tokens"):
 
 
 class MovedText(UnderView, table="moved_texts"):
-    """One of the tokens, each in its text, whose states are farthest from their states in the base, at one layer."""
+    """One of the tokens, each in its text, whose states are farthest from their states in the base, at one layer.
+
+    A corpus with `cluster` has no rows.
+    """
 
     place: Place = at_place()
     rank: int = column("1 = farthest", key=True)
-    text: int = column(TEXT_NUMBER)
+    text: int = column("position of the text in the corpus, from 1")
     position: int = column("position of the token in the text, from 0, special tokens counted")
     token: str = column(TOKEN)
     distance: float = column("‖h − h⁰‖ / ‖h⁰‖")
@@ -280,7 +282,10 @@ def _values_at(seen: Observed, shared: _Shared, place: Place, counterpart: Place
         types, distance, cosines = shared.types[rows], values["distance"], values["cosine"]
         yield from _farthest(seen, place, types, distance, cosines)
         tokens = seen.get(TokenNames).tokens
-        for rank, i in enumerate(np.lexsort((texts, -distance))[:MOVED].tolist(), 1):
+        farthest_first = np.lexsort((texts, -distance))[
+            : 0 if seen.clustered else MOVED
+        ]  # of a cluster no text is known
+        for rank, i in enumerate(farthest_first.tolist(), 1):
             if distance[i] > 0:
                 name, where = tokens.get(str(int(types[i])), ""), int(shared.positions[rows][i])
                 yield MovedText(place, rank, int(texts[i]) + 1, where, name, float(distance[i]), float(cosines[i]))

@@ -434,7 +434,8 @@ def _wrong(
     if scores is not None:
         off = (ranks(-_distances((y[:n] * y[n:]).sum(axis=1))) - ranks(scores)) / n
         for i in np.argsort(-np.abs(off), kind="stable")[:MOST_WRONG].tolist():
-            yield row(i, None, float(off[i]))
+            if off[i]:
+                yield row(i, None, float(off[i]))
         return
     cosines = -_distances(y[:n] @ y[n:].T)
     ranked = (cosines >= cosines.diagonal()[:, None]).sum(axis=1)

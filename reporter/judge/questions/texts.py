@@ -27,7 +27,8 @@ WITH places AS (
   SELECT model, checkpoint, probe, pooling, arg_max(layer, (accuracy, layer)) AS best, max(layer) AS last
   FROM places GROUP BY ALL
 )
-SELECT model, probe, text, any_value(label) AS label, any_value(begins) AS begins, any_value(best) AS best,
+SELECT model, probe, text, any_value(pooling) AS pooling, any_value(label) AS label,
+  any_value(begins) AS begins, any_value(best) AS best,
   any_value(last) AS last, count(*) AS layers, coalesce(list(layer ORDER BY layer) FILTER (linear), []) AS found,
   max(predicted) FILTER (layer = best) AS at_best
 FROM probe_texts JOIN chosen USING (model, checkpoint, probe, pooling)
@@ -35,9 +36,11 @@ JOIN probe_items USING (study, model, checkpoint, probe, text)
 WHERE study = $study AND site IN ('embedding', 'block') GROUP BY model, probe, text ORDER BY model, probe, text
 """,
     "partner_texts": f"""
-SELECT t.*, last, n FROM partner_texts t {_OF_LAST} JOIN (
-  SELECT model, checkpoint, partner_set, max(layer) AS last, max(n) AS n FROM partner_numbers
-  WHERE study = $study AND main GROUP BY ALL
+SELECT t.*, last, n, missing FROM partner_texts t {_OF_LAST} JOIN (
+  SELECT model, checkpoint, partner_set, max(layer) AS last, max(n) AS n,
+    arg_max(round(n * (1 - value)), layer) FILTER (statistic = 'recall') AS missing
+  FROM partner_numbers
+  WHERE study = $study AND main AND variant = 'raw' AND site IN ('embedding', 'block') GROUP BY ALL
 ) USING (model, checkpoint, partner_set)
 WHERE study = $study AND site IN ('embedding', 'block') AND pooling <> 'own' ORDER BY model, partner_set, layer, pair
 """,
@@ -122,7 +125,8 @@ def _of_probe(rows: Sequence[Record]) -> Box:
     lost = sum(swings(row) and other in row["found"] for row in rows)
     always, never = (sum(len(row["found"]) == count for row in rows) for count in (layers, 0))
     says = (
-        f"Of {len(rows):,} texts the probe gets {gained:,} right at {place(best)} and wrong at {place(other)}, and "
+        f"Of {len(rows):,} texts the probe (pooling {first['pooling']}) "
+        f"gets {gained:,} right at {place(best)} and wrong at {place(other)}, and "
         f"{lost:,} the other way round. It gets {always:,} right at every layer and {never:,} wrong at every layer."
     )
     shown = [row for row in rows if len(row["found"]) < layers]
@@ -163,7 +167,7 @@ def _searched(rows: Sequence[Record]) -> Box:
     shown = at_last or [row for row in rows if row["layer"] == rows[-1]["layer"]]
     return _box(
         f"{rows[0]['partner_set']}: {rows[0]['model']}",
-        f"{len(at_last):,} of {rows[0]['n']:,} texts do not find their partner at {place(last)}.",
+        f"{int(rows[0]['missing']):,} of {rows[0]['n']:,} texts do not find their partner at {place(last)}.",
         sorted(shown, key=lambda row: -row["rank"]),
         _text(),
         _text("its partner", "partner"),

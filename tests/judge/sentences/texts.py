@@ -17,7 +17,7 @@ def asked(only):
 
 def probed(*found, best=2, last=3, layers=4):
     """A text a line, each with the layers at which the probe gets it right."""
-    of = {"model": "dec", "probe": "mood", "best": best, "last": last, "layers": layers}
+    of = {"model": "dec", "probe": "mood", "pooling": "mean", "best": best, "last": last, "layers": layers}
     names = {"label": "joy", "at_best": "anger"}
     return [of | names | {"text": i, "begins": f"text {i}", "found": layers} for i, layers in enumerate(found)]
 
@@ -25,6 +25,7 @@ def probed(*found, best=2, last=3, layers=4):
 def missed(*ranks, layer=3, off=None):
     """A pair a rank: of the partner among all, at a layer of three."""
     of = {"model": "dec", "partner_set": "halves", "layer": layer, "last": 3, "n": 9, "off": off}
+    of |= {"missing": len(ranks) if layer == 3 else 0}
     of |= {"begins": "one", "partner": "two", "nearest": "three"}
     return [of | {"pair": i, "rank": rank} for i, rank in enumerate(ranks)]
 
@@ -42,9 +43,9 @@ def influential(value, without, rows=1):
 CASES = {
     "shown": [
         (("What the probes get right and wrong",
-          "Of 1 texts the probe gets 0 right at layer 2 and wrong at layer 3, and 0 the"),
+          "Of 1 texts the probe (pooling mean) gets 0 right at layer 2 and wrong at layer 3, and 0 the"),
          {"probe_texts": probed([0])}, "", {"probe_texts": []}),
-        ("Of 3 texts the probe gets 1 right at layer 2 and wrong at layer 3, and 0 the other way round.",
+        ("Of 3 texts the probe (pooling mean) gets 1 right at layer 2 and wrong at layer 3, and 0 the other way round.",
          {"probe_texts": probed([2], [0, 1, 2, 3], [])}, "and 1 the other way round",
          {"probe_texts": probed([2], [3], [])}),
         ("It gets 1 right at every layer and 1 wrong at every layer.",
