@@ -88,8 +88,8 @@ def suggest(wrong: str, names: Iterable[str]) -> str | None:
             return ratio + sum(name[:n] == folded[:n] for n in range(1, 5)) * (1 - ratio) / 10
 
         return by_folded[max(close, key=likeness)]
-    words = set(_WORD.findall(wrong.casefold()))
-    sharing = [name for folded, name in by_folded.items() if " " in folded and words & set(_WORD.findall(folded))]
+    words = set(_WORD.findall(folded))
+    sharing = [name for known, name in by_folded.items() if " " in known and words & set(_WORD.findall(known))]
     return sharing[0] if len(sharing) == 1 else None
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from reporter.charts.chart import Drawn
 from reporter.charts.layout import Scene
-from reporter.report.sides import PAIR, MainStatistics
+from reporter.report.sides import PAIR, MainStatistics, Number
 from reporter.report.tables import Row
 
 if TYPE_CHECKING:
@@ -96,12 +96,12 @@ def _difference(numbers: MainStatistics, name: str, corpus: str, view: str) -> R
     """Return the first side minus the second, of a statistic that can be compared."""
     if not numbers.sides or not numbers.comparable(name):
         return _NO_NUMBER
-    number = numbers.difference(name, corpus, view, *numbers.sides)
-    if isnan(number.value):
-        return _NO_NUMBER
-    return {"value": number.value} | {
-        key: None if isnan(end) else end for key, end in (("ci_low", number.low), ("ci_high", number.high))
-    }
+    return _known(numbers.difference(name, corpus, view, *numbers.sides))
+
+
+def _known(number: Number) -> Row:
+    """Return a number and the ends of its interval, None for each that is unknown."""
+    return dict(zip(_NO_NUMBER, (None if isnan(part) else part for part in number.measured), strict=True))
 
 
 _COLUMNS = ("statistic", "corpus", "view", "role", "model", "models", "value", "ci_low", "ci_high")
@@ -115,8 +115,7 @@ def _rows(numbers: MainStatistics, scene: Scene, names: Sequence[str]) -> Iterat
         for side in sides:
             if not isnan((number := numbers.number(name, corpus, view, side)).value):
                 of = (name, corpus, view, side.role, None if side.several else side.name, number.models)
-                ends = (None if isnan(end) else end for end in (number.low, number.high))
-                yield dict(zip(_COLUMNS, (*of, number.value, *ends), strict=True))
+                yield dict(zip(_COLUMNS, (*of, *_known(number).values()), strict=True))
 
 
 Profiles = dict[tuple[str, str, str], list[tuple[float, float]]]

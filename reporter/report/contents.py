@@ -183,7 +183,7 @@ class Contents:
             by_page.setdefault(page if page in page_names else "index", []).append(row)
         return by_page
 
-    @property
+    @cached_property
     def examples(self) -> list[Section]:
         """The sections of the page about texts and tokens behind the numbers."""
         return [] if self.behind is None else sections(self.behind.tables)

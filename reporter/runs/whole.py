@@ -381,9 +381,7 @@ def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
         UsageError: there is no such study or question.
     """
     store, names = Store(out / "results.duckdb"), [question.name for question in (*STATED, *QUESTIONS)]
-    for name in only:
-        if name not in names:
-            raise UsageError(f"no question '{one_line(name)}'{hint(name, names, 'questions')}")
+    _require_questions(only, names)
     with store.kept_open():
         store.require(study)
         answers = stated(_reading(store, study), only or names)
@@ -393,12 +391,16 @@ def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
 def ask_texts(study: str, out: Path, only: Sequence[str] = ()) -> Answer:
     """Return the texts and tokens behind the answers of a study, with the arguments of :func:`ask`."""
     store, names = Store(out / "results.duckdb"), [question.name for question in QUESTIONS]
-    for name in only:
-        if name not in names:
-            raise UsageError(f"no question '{one_line(name)}'{hint(name, names, 'questions')}")
+    _require_questions(only, names)
     with store.kept_open():
         store.require(study)
         return behind(_reading(store, study), only)
+
+
+def _require_questions(only: Sequence[str], names: Sequence[str]) -> None:
+    for name in only:
+        if name not in names:
+            raise UsageError(f"no question '{one_line(name)}'{hint(name, names, 'questions')}")
 
 
 def _reading(store: Store, study: str) -> Callable[[str], list[dict[str, Any]]]:
