@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
 from threading import Event
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -107,6 +108,13 @@ def cores() -> int:
     return torch.get_num_threads()
 
 
+def tasks_at_once() -> int:
+    """Return how many operations may run beside each other: all cores where each has one thread, else one."""
+    import torch
+
+    return cores() if torch.get_num_threads() == 1 else 1
+
+
 def raise_if_cancelled() -> None:
     """Raise ``GivenUp`` where another job of :func:`spread` failed or Ctrl-C was pressed; long jobs call this often."""
     if (over := _over.get()) is not None and over.is_set():
@@ -144,3 +152,57 @@ def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         finally:
             over.set()
             pool.shutdown(cancel_futures=True)
+
+
+class Ahead(Generic[T, R]):
+    """Jobs with one thread each that run on other cores while the caller works on the results of earlier ones.
+
+    ``next`` returns an item and its result, in the order in which items were given. With ``cores`` of 1 each job runs
+    when its result is asked for.
+
+    Args:
+        function: what is done with each item; it must bear to run in several threads at the same time.
+        cores: how many jobs run at the same time.
+    """
+
+    def __init__(self, function: Callable[[T], R], cores: int) -> None:
+        import torch
+
+        self._function, self._running = function, deque[tuple[T, Future[R] | None]]()
+
+        self._pool = ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) if cores > 1 else None
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def give(self, item: T) -> None:
+        """Have the next item worked on."""
+        job = None if self._pool is None else self._pool.submit(copy_context().run, self._alone, item)
+        self._running.append((item, job))
+
+    def _alone(self, item: T) -> R:
+        _allowed.set(1)
+        return self._function(item)
+
+    def next(self) -> tuple[T, R]:
+        """Return the oldest item and its result; an error of the job is raised, and the item stays the oldest."""
+        item, job = self._running[0]
+        result = self._function(item) if job is None else job.result()
+        self._running.popleft()
+        return item, result
+
+    def take_back(self) -> list[T]:
+        """Return all items whose results were not asked for, in their order; their jobs have ended."""
+        items = [item for item, _ in self._running]
+        for _, job in self._running:
+            if job is not None and not job.cancel():
+                job.exception()
+        self._running.clear()
+        return items
+
+    def __enter__(self) -> Ahead[T, R]:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 
 import numpy as np
 import torch
@@ -56,6 +57,7 @@ class AloneCheck:
     _texts: list[TokenisedText] = field(default_factory=list)
     _alone: dict[int, _Alone] = field(default_factory=dict)
     _directions: dict[int, torch.Tensor] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)  # batches come from several threads
 
     def __post_init__(self) -> None:
         numbers = chosen(self.corpus)
@@ -110,7 +112,8 @@ class AloneCheck:
                 for place, (x, along) in enumerate(zip(part.states, alone.along, strict=False)):
                     here = self._along(x[row, : alone.tokens])
                     deviation = float(((here - along).norm(dim=-1) / along.norm(dim=-1).clamp_min(1e-30)).mean())
-                    self.largest = max(self.largest, deviation)
+                    with self._lock:
+                        self.largest = max(self.largest, deviation)
                     where = self.settings.layout.places[place]
                     if not deviation <= (HALF_ROUNDING if half else ROUNDING):
                         norm = float(x[row, : alone.tokens].float().norm(dim=-1).mean())

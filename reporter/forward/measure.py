@@ -11,10 +11,11 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from reporter.core.errors import ReporterError, is_out_of_memory
+from reporter.core.threads import Ahead
 from reporter.forward.batch import HiddenBatch
 from reporter.forward.observable import Observable
 from reporter.forward.output import ModelOutput, Settings, forward, joined
-from reporter.forward.reading import batched
+from reporter.forward.reading import at_once, batched
 from reporter.forward.token_categories import ORDINARY, SPECIAL, STRATA
 from reporter.geometry.arrays import Ints, exact_products
 from reporter.models.load import LoadedModel
@@ -32,6 +33,13 @@ SHOWN_TOGETHER = 2048
 Texts of one padded length make a batch, so most batches are small, and what an observable does once a batch (products
 of the width squared, thousands of short calls) would cost more than what it does to tokens.
 """
+
+
+class ChangedError(Exception):
+    """A model was found changed by a pass while several ran at the same time; observables may have read wrong states.
+
+    It is not steady from now on, so that the next attempt runs one pass after another.
+    """
 
 
 class OutOfMemoryError(ReporterError):
@@ -102,7 +110,16 @@ def measure(
     """
     budget = settings.batch_tokens
     pending = corpus.shards
-    with ThreadPoolExecutor(1) as aside:  # which gets the next shard ready while the model is busy with this one
+
+    def run(group: list[TokenBatch]) -> tuple[HiddenBatch, int]:
+        parts = [forward(model, batch, settings, corpus.name) for batch in group]
+        seen(parts)
+        strained = sum(part.strained for part in parts)
+        return joined(parts, model, corpus, settings), strained
+
+    together = at_once(model, settings.layout, max(SHOWN_TOGETHER, budget))
+    # One thread gets the next shard ready while the model is busy with this one.
+    with ThreadPoolExecutor(1) as aside, Ahead(run, together) as running:
 
         def prepared(shard: Shard) -> list[TokenisedText]:
             tokens = corpus.of(shard)
@@ -115,32 +132,39 @@ def measure(
             coming = [aside.submit(prepared, following) for following in pending[place + 1 : place + 2]]
             sizes, sinks, in_model, strained = np.zeros(len(STRATA), dtype=np.int64), 0, 0.0, 0
             waiting = deque(batched(tokens, budget, model))
-            while waiting:
-                group, given = _next(waiting, budget), time.perf_counter()
-                parts: list[ModelOutput] = []  # where memory ran out, what it had made gives its memory back
+            while waiting or running:
+                while waiting and len(running) < together:
+                    running.give(_next(waiting, budget))
+                given = time.perf_counter()
                 try:
-                    parts = [forward(model, batch, settings, corpus.name) for batch in group]
-                    seen(parts)
-                    hidden = joined(parts, model, corpus, settings)
+                    _, (hidden, strained_here) = running.next()
                 except Exception as error:
+                    groups = running.take_back()
                     if not is_out_of_memory(error):
                         raise
-                    budget = _halved(group, model)
+                    budget = _halved(groups[0], model)
                     shrunk(budget)
-                    waiting = deque(part for batch in (*group, *waiting) for part in batch.split(budget))
+                    left = [batch for group in groups for batch in group]
+                    waiting = deque(part for batch in (*left, *waiting) for part in batch.split(budget))
                     continue
                 in_model += time.perf_counter() - given
+                _raise_if_changed(model, together)
                 _show(hidden, watchers)
                 sizes += hidden.sizes
                 sinks += int((hidden.sinks.sink & (hidden.strata != SPECIAL)).sum())
-                strained += sum(part.strained for part in parts)
+                strained += strained_here
                 tick(len(hidden))
-                del parts, hidden
+                del hidden
             for watcher in watchers:
                 watcher.settle()
             counts = _counts(tokens, corpus, sizes, sinks)
             took = time.perf_counter() - began
             yield shard, replace(counts, seconds=took, model_seconds=in_model, strained=strained)
+
+
+def _raise_if_changed(model: LoadedModel | SavedStates, together: int) -> None:
+    if together > 1 and isinstance(model, LoadedModel) and model.condition is not None and not model.condition.steady:
+        raise ChangedError
 
 
 def _next(waiting: deque[TokenBatch], budget: int) -> list[TokenBatch]:

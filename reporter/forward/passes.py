@@ -19,7 +19,7 @@ from reporter.core.threads import suited_to
 from reporter.forward.alone import AloneCheck
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, note_rate, warnings
 from reporter.forward.kept import Parts, PassFacts, PassFolder, Wanted
-from reporter.forward.measure import Counts, OutOfMemoryError, measure
+from reporter.forward.measure import ChangedError, Counts, OutOfMemoryError, measure
 from reporter.forward.observable import Observable, Setting
 from reporter.forward.observed import KINDS, Observed
 from reporter.forward.output import Settings
@@ -328,6 +328,8 @@ class ReadyPass:
             try:
                 forward = self._feed(part, parts, observables, before, first, progress)
                 break
+            except ChangedError:
+                advance(-sum(done))
             except OutOfMemoryError as error:
                 # What the observables held is lost: once more, from where it was saved, in smaller batches.
                 observables = {}

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from reporter.core.threads import tasks_at_once
 from reporter.forward.inputs import Pass
 from reporter.models.load import LoadedModel
 from reporter.models.parts import pad_id
+from reporter.models.places import Layout
 from reporter.models.states import SavedStates
 from reporter.texts.chat import Chat
 from reporter.texts.texts import Texts
@@ -26,6 +28,8 @@ from reporter.texts.tokens import (
     tokenise_texts,
 )
 
+MOST_WAITING = 3 * 2**29
+"""Bytes of states that may wait to be read, where several batches go through a model at the same time."""
 TOKENS_VERSION = 3  # raise it when a tokenizer's output is read in another way
 
 
@@ -103,3 +107,14 @@ def unpadded(tokens: Iterable[TokenisedText], *models: LoadedModel | SavedStates
     limit = models[0].anatomy.max_tokens
     most = max((padded_length(length, limit) for length in {len(text) for text in tokens}), default=0)
     return not all(model.may_pad(most) for model in models if isinstance(model, LoadedModel))
+
+
+def at_once(model: LoadedModel | SavedStates, layout: Layout, batch_tokens: int) -> int:
+    """Return how many batches may go through a model at the same time, each with one thread.
+
+    More than one where operations have one thread anyway, where passes leave nothing behind in the model, and where
+    the states that wait need little memory.
+    """
+    if not isinstance(model, LoadedModel) or model.device.type != "cpu" or not model.steady:
+        return 1
+    return max(1, min(tasks_at_once(), MOST_WAITING // (4 * batch_tokens * sum(layout.widths))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from reporter.core.places import Pooling
     from reporter.metrics.analysis import Context, Corpus
+    from reporter.texts.tokens import TokenBatch
 
 ModelNames = Literal["all"] | Annotated[tuple[Name, ...], AsTuple]
 """Models that an item is about."""
@@ -276,24 +278,40 @@ def encode(texts: Sequence[str], context: Context, max_tokens: int | None = None
     """
     import torch
 
-    from reporter.forward.reading import batched, tokenised_texts
+    from reporter.core.threads import Ahead, suited_to
+    from reporter.forward.reading import at_once, batched, tokenised_texts
 
     model, layout = context.model, context.layout
     tokens = tokenised_texts(texts, model, max_tokens or sys.maxsize)
     missing = set(range(len(texts))) - {text.index for text in tokens}
     if missing:
         raise ReporterError(f"its tokenizer finds no token in {texts[min(missing)]!r}")
-    for batch in batched(tokens, context.batch_tokens, model):
+
+    def states_of(batch: TokenBatch) -> list[torch.Tensor]:
         ids = torch.as_tensor(batch.ids, device=model.device)
         mask = torch.as_tensor(batch.mask, device=model.device)
         with torch.inference_mode():
-            states = [x.float().cpu() for x in model.run(ids, mask, attention=layout.attention).at(layout)]
-        for row, index in enumerate(batch.texts.tolist()):
-            n = int(batch.mask[row].sum())
-            states_at = {place: x[row, :n] for place, x in zip(layout.places, states, strict=True)}
-            if not all(bool(x.isfinite().all()) for x in states_at.values()):
-                raise ReporterError(f"the states of {texts[index][:60]!r} are not finite; the weights may be damaged")
-            yield EncodedText(index, batch.ids[row, :n], batch.special[row, :n], states_at)
+            return [x.float().cpu() for x in model.run(ids, mask, attention=layout.attention).at(layout)]
+
+    with suited_to(model.anatomy.width, model.device.type):
+        together, waiting = 1, deque(batched(tokens, context.batch_tokens, model))
+        with Ahead(states_of, at_once(model, layout, context.batch_tokens)) as running:
+            while waiting or running:
+                while waiting and len(running) < together:
+                    running.give(waiting.popleft())
+                batch, states = running.next()
+                before, together = together, at_once(model, layout, context.batch_tokens)
+                if together < before:  # a pass changed the model, so those beside it count no more
+                    waiting.extendleft(reversed([batch, *running.take_back()]))
+                    continue
+                for row, index in enumerate(batch.texts.tolist()):
+                    n = int(batch.mask[row].sum())
+                    states_at = {place: x[row, :n] for place, x in zip(layout.places, states, strict=True)}
+                    if not all(bool(x.isfinite().all()) for x in states_at.values()):
+                        raise ReporterError(
+                            f"the states of {texts[index][:60]!r} are not finite; the weights may be damaged"
+                        )
+                    yield EncodedText(index, batch.ids[row, :n], batch.special[row, :n], states_at)
 
 
 def pooled(texts: Sequence[str], context: Context, max_tokens: int | None = None, what: str = "texts") -> Vectors:

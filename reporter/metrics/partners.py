@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from reporter.charts import SENTENCES, Chapter, Chart, choices
 from reporter.core.errors import ReporterError
 from reporter.core.places import POOLINGS
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
+from reporter.core.threads import spread
 from reporter.geometry.arrays import Floats
 from reporter.geometry.clouds import ROUNDING
 from reporter.geometry.components import largest_components
@@ -357,17 +359,24 @@ def partners(item: WrittenPartners | TextHalves, context: Context) -> Iterator[R
     vectors, places = pooled_by([*texts, *partner_texts], context, poolings, max_tokens), context.layout.places
     halves = isinstance(item, TextHalves)
     of_pipeline = own_vectors([*texts, *partner_texts], context, max_tokens)
-    for done, place in enumerate(places, 1):
-        at_place: dict[str, Any] = {pooling: vectors[pooling][place] for pooling in poolings}
+    graded_by = None if scores[0] is None else np.array(scores)
+    finished = count(1)
+
+    def at(place: Place) -> list[Row]:
+        of_place: dict[str, Any] = {pooling: vectors[pooling][place] for pooling in poolings}
         if of_pipeline is not None and place == of_pipeline[0]:
-            at_place[OWN] = of_pipeline[1]
-        for pooling, measured in at_place.items():
+            of_place[OWN] = of_pipeline[1]
+        found: list[Row] = []
+        for pooling, measured in of_place.items():
             x, main = measured.astype(np.float64), pooling == context.pooling
-            graded_by = None if scores[0] is None else np.array(scores)
-            yield from _measured(place, pooling, x, graded_by, main, halves)
+            found += _measured(place, pooling, x, graded_by, main, halves)
             if main or pooling == OWN:
-                yield from _wrong(place, pooling, x, graded_by, texts, partner_texts)
-        context.tell("layers", done, len(places))
+                found += _wrong(place, pooling, x, graded_by, texts, partner_texts)
+        context.tell("layers", next(finished), len(places))
+        return found
+
+    for of_place in spread(at, places):
+        yield from of_place
 
 
 def own_vectors(texts: Sequence[str], context: Context, max_tokens: int | None) -> tuple[Place, Floats] | None:
@@ -404,8 +413,10 @@ def own_vectors(texts: Sequence[str], context: Context, max_tokens: int | None) 
 
 def _measured(place: Place, pooling: str, x: Floats, scores: Floats | None, main: bool, halves: bool) -> Iterator[Row]:
     missing, n = {statistic.name for statistic in STATISTICS}, len(x) // 2
-    for variant in VARIANTS if not all_the_same(x) else ():
-        y = treated(x, variant)
+    same = all_the_same(x)
+    axes = None if same else largest_components(x - x.mean(axis=0), max(VARIANTS.values()))
+    for variant in VARIANTS if not same else ():
+        y = treated(x, variant, axes)
         for number in searched(y[:n], y[n:]) if scores is None else graded(y[:n], y[n:], scores):
             name, value, ends, chance, of_pairs = number
             kept = None if VARIANTS[variant] else of_pairs.tolist()
@@ -446,11 +457,17 @@ def _wrong(
             yield row(i, int(ranked[i]), None, begins(partner_texts[nearest[i]]))
 
 
-def treated(x: Floats, variant: str) -> Floats:
-    """Return vectors as they are, centred, or without their first axes; each of length 1, or 0 for rounding."""
+def treated(x: Floats, variant: str, axes: tuple[Floats, Floats] | None = None) -> Floats:
+    """Return vectors as they are, centred, or without their first axes; each of length 1, or 0 for rounding.
+
+    Args:
+        x: the vectors, (n, d).
+        variant: a key of ``VARIANTS``.
+        axes: eigenvalues and coordinates of the centred vectors, where they are to lose some.
+    """
     y, k = x if variant == "raw" else x - x.mean(axis=0), VARIANTS[variant]
-    if k:
-        values, along = largest_components(y, k)
+    if k and axes is not None:
+        values, along = axes[0][:k], axes[1][:, :k]
         y = y - np.divide(along, values, out=np.zeros_like(along), where=values > 1e-9 * values[0]) @ (along.T @ y)
     norms, scale = np.linalg.norm(y, axis=1, keepdims=True), np.linalg.norm(x, axis=1).mean()
     return np.asarray(np.divide(y, norms, out=np.zeros_like(y), where=norms > ROUNDING * scale))

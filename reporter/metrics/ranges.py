@@ -11,13 +11,14 @@ import numpy as np
 from reporter.charts import Chart, parts
 from reporter.charts.layout import corpora
 from reporter.charts.styles import Styles, alt
+from reporter.core.threads import spread
 from reporter.geometry import noise
 from reporter.geometry.intervals import error_over_texts, quantile
 from reporter.metrics._intervals import LARGEST, per_doubling
 from reporter.metrics.base import Options, Share, Size, Statistic, Value, metric, undefined
 
 if TYPE_CHECKING:
-    from reporter.forward.observed import Observed
+    from reporter.forward.observed import Observed, Place
 
 SAMPLED = 1024
 """Tokens that are rounded."""
@@ -91,11 +92,11 @@ def ranges(seen: Observed, options: Options) -> Iterator[Value]:
     from reporter.forward.outliers import Activations
 
     n, kept, sample = seen.tokens, seen.get(Activations), seen.token_sample(SAMPLED)
-    for index, place in enumerate(seen.places):
-        x, largest = sample.states(place), float(kept.largest[index, list(seen.strata)].max())
+    def at(place: Place) -> Iterator[Value]:
+        x, largest = sample.states(place), float(kept.largest[seen.layout.index[place], list(seen.strata)].max())
         if not largest:
             yield from undefined(("over_median", *LOSSES), place, n, "all states are zero" if n else "no token")
-            continue
+            return
         floors = _floors(n, seen.width(place), seen.seed)
         median = float(np.median(np.abs(x.cpu().numpy())))  # on the host, where a median is a selection and not a sort
         ratio, reason = (largest / median, "") if median else (None, "half of the activations are zero")
@@ -105,6 +106,9 @@ def ranges(seen: Observed, options: Options) -> Iterator[Value]:
             error = error_over_texts(each - value, sample.texts, m, seen.texts, sample.keys) if of_token else None
             why = "" if of_token else "a maximum sets the scale"
             yield Value(name, place, value, m, reason=why, spread=error, floor=floors[name])
+
+    for of_place in spread(lambda place: list(at(place)), seen.places):
+        yield from of_place
 
 
 def rounding_losses(x: Any, largest: float) -> Mapping[str, Any]:

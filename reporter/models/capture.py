@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from threading import get_ident, local
 from typing import Any, Literal
 
 import torch
@@ -115,8 +116,17 @@ class Kept:
     passed: list[Tensor] = field(default_factory=list)
 
 
+class _Running(local):
+    """What was kept of the pass that a thread runs."""
+
+    def __init__(self) -> None:
+        self.entering: list[Tensor] = []
+        self.attended: list[Tensor] = []
+        self.last: Tensor | None = None
+
+
 class Capture:
-    """Keeps the states of each forward pass of a model.
+    """Keeps the states of each forward pass of a model; threads may run passes at the same time.
 
     What a block returns is what enters the next one, so states are taken where they enter. That also holds
     where one module plays every block, and where something small sits between two blocks.
@@ -130,9 +140,7 @@ class Capture:
         self._layers = len(blocks.states) - 1
         self._overwritten = blocks.overwritten
         self._stream = blocks.stream
-        self._entering: list[Tensor] = []
-        self._attended: list[Tensor] = []
-        self._last: Tensor | None = None
+        self._now = _Running()
         self._kept: Kept | None = None
         self._input_slot, self._output_slot = blocks.input_slot, blocks.output_slot
         self._modules = tuple(dict.fromkeys(blocks.modules))
@@ -149,25 +157,30 @@ class Capture:
             module.register_forward_pre_hook(lambda module, args, kwargs: (args, kwargs | asking), with_kwargs=True)
             module.register_forward_hook(self._published)
 
+    @property
+    def hooked(self) -> bool:
+        """Whether its blocks are modules that it listens to."""
+        return bool(self._modules)
+
     def _keep(self, x: Tensor) -> None:
-        self._entering.append(x.clone() if self._overwritten else x)
+        self._now.entering.append(x.clone() if self._overwritten else x)
 
     def _returned(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         x = output if isinstance(output, Tensor) else output[self._output_slot]
-        self._last = x.clone() if self._overwritten else x
+        self._now.last = x.clone() if self._overwritten else x
 
     def _published(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        *self._entering, self._last = output.hidden_states
+        *self._now.entering, self._now.last = output.hidden_states
 
     def clear(self) -> None:
         """Forget what was kept, before a pass and after one that failed."""
-        self._entering = []
-        self._attended = []
-        self._last = None
+        self._now.entering = []
+        self._now.attended = []
+        self._now.last = None
 
     def _added(self, part: Sublayer, output: Any) -> Tensor:
         """Return what a sublayer of the block that is running adds to what entered the block."""
-        x = self._entering[-1]
+        x = self._now.entering[-1]
         a: Tensor = (output if isinstance(output, Tensor) else output[part.slot]).reshape(x.shape).to(x.dtype)
         return a if part.factor == 1 else part.factor * a
 
@@ -176,7 +189,7 @@ class Capture:
         """Also keep the states after attention, while this lasts; the hooks for that exist only so long."""
 
         def added(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-            self._attended.append(self._entering[-1] + self._added(attention, output))
+            self._now.attended.append(self._now.entering[-1] + self._added(attention, output))
 
         with _hooked((attention.modules, added)):
             yield
@@ -199,17 +212,17 @@ class Capture:
                 compared.append(torch.stack([shares.pop(True), shares.pop(False)], dim=-2))
 
         def attended(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-            x, a = self._entering[-1], self._added(attention, output)
+            x, a = self._now.entering[-1], self._added(attention, output)
             if feed_forward.placement == "sequential":
                 stream[:] = [x + a]
             keep(True, share(a, x))
 
         def normed(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-            x = self._entering[-1]
+            x = self._now.entering[-1]
             stream[:] = [(output if isinstance(output, Tensor) else output[0]).reshape(x.shape).to(x.dtype)]
 
         def fed(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-            to = self._entering[-1] if feed_forward.placement == "parallel" else stream[-1]
+            to = self._now.entering[-1] if feed_forward.placement == "parallel" else stream[-1]
             keep(False, share(self._added(feed_forward, output), to))
 
         with _hooked((attention.modules, attended), (feed_forward.norms, normed), (feed_forward.modules, fed)):
@@ -243,8 +256,8 @@ class Capture:
         """
 
         def run(forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            number = len(self._entering)  # of the block that is running, which may share its module
-            entered, slot = self._entering[-1], self._input_slot
+            number = len(self._now.entering)  # of the block that is running, which may share its module
+            entered, slot = self._now.entering[-1], self._input_slot
             given = kept.passed[layer].to(entered.device)
             if not after and number == 1:
                 if isinstance(slot, str):
@@ -271,7 +284,7 @@ class Capture:
 
     def take_attention(self, length: int) -> list[Tensor]:
         """Return the states after attention of the pass that just ended, L tensors; call it before ``take``."""
-        attended, self._attended = self._attended, []
+        attended, self._now.attended = self._now.attended, []
         if len(attended) != self._layers:
             raise ReporterError(
                 f"attention ran in only {len(attended)} of {self._layers} blocks; remove `attention` from `sites`"
@@ -280,7 +293,7 @@ class Capture:
 
     def take(self, length: int) -> list[Tensor]:
         """Return the states of the pass that just ended, L + 1 tensors (texts, length, width), and let go of them."""
-        states, last = self._entering, self._last
+        states, last = self._now.entering, self._now.last
         self.clear()
         if last is None or len(states) != self._layers:
             raise ReporterError(
@@ -298,9 +311,15 @@ class Capture:
 
 @contextmanager
 def _hooked(*hooks: tuple[Iterable[nn.Module], Callable[..., Any]], prepend: bool = False) -> Iterator[None]:
-    """Have each of some modules followed by a hook, while this lasts."""
+    """Have each of some modules followed by a hook in the passes of this thread, while this lasts."""
+    here = get_ident()
+
+    def only_here(hook: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        if get_ident() == here:
+            hook(module, args, output)
+
     handles = [
-        module.register_forward_hook(hook, prepend=prepend)
+        module.register_forward_hook(partial(only_here, hook), prepend=prepend)
         for modules, hook in hooks
         for module in dict.fromkeys(modules)
     ]

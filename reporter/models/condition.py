@@ -8,7 +8,8 @@ before it, and on the probes that find out what a model is like.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 from torch import Tensor, nn
@@ -68,6 +69,12 @@ class Condition:
     """The condition of a model at one moment: its submodules, buffers, plain attributes and configuration."""
 
     parts: tuple[_Part, ...]
+    _left: Event = field(default_factory=Event)
+
+    @property
+    def steady(self) -> bool:
+        """Whether the model was in this condition at every ``restore``: its passes may run at the same time then."""
+        return not self._left.is_set()
 
     @classmethod
     def of(cls, module: nn.Module) -> Condition:
@@ -79,6 +86,8 @@ class Condition:
     def restore(self) -> bool:
         """Put the model back into this condition; return whether it had changed."""
         changed = [part.restore() for part in self.parts]
+        if any(changed):
+            self._left.set()
         return any(changed)
 
 

@@ -167,6 +167,14 @@ class LoadedModel(MeasuredModel):
     _padded: dict[bool, int] = field(default_factory=lambda: {True: 0, False: sys.maxsize}, repr=False)
     """The longest length that texts may be padded to, and the shortest that they may not, as far as was tried."""
 
+    @property
+    def steady(self) -> bool:
+        """Whether no pass so far left the model changed, so that threads may run passes at the same time."""
+        if self.condition is None or self.checkpoint.split is not None or not self.capture.hooked:
+            return False
+        self.condition.restore()
+        return self.condition.steady
+
     @cached_property
     def weights_of_blocks(self) -> tuple[int, ...]:
         """How many weights each block has, by the numbers in their names; empty where these count other parts."""

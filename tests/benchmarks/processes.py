@@ -17,11 +17,11 @@ class Cost(NamedTuple):
     memory: float
 
 
-def run_python(arguments: Sequence[Any], log: Path) -> Cost:
-    """Run Python in a process of its own; end with what it printed if it fails."""
+def run_python(arguments: Sequence[Any], log: Path, folder: Path | None = None) -> Cost:
+    """Run Python in a process of its own, in a folder; end with what it printed if it fails."""
     began, command = time.perf_counter(), [sys.executable, *map(str, arguments)]
     with log.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file)
+        process = subprocess.Popen(command, stdout=file, stderr=file, cwd=folder)
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

@@ -60,7 +60,7 @@ class Bench:
         name: str,
         precision: str = "auto",
         views: str = "[text tokens, without sinks]",
-        metrics: str = "with special tokens",
+        metrics: str = "all",
     ) -> float:
         """Run the whole command: start of Python, imports, texts, pass, metrics, database and report."""
         lines = [
@@ -100,9 +100,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--keep", type=Path, help="write into this folder and leave it there")
     parser.add_argument("--loop", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.loop:
-        one_by_one(given.model, given.text)
+    if given.loop or given.plain:
+        (one_by_one if given.loop else read_once)(given.model, given.text)
         return
     wanted = given.only.split(",")
     if unknown := [name for name in wanted if name not in PARTS]:
@@ -202,6 +203,29 @@ def loop(bench: Bench) -> None:
     print_table(("", "seconds", "against the loop"), rows)
 
 
+def look(bench: Bench) -> None:
+    """`reporter look` against a script that imports transformers, loads the model and reads the same texts once."""
+    from reporter.app.look.study import TEXTS
+
+    shipped = Path(__file__).resolve().parents[2] / "reporter" / "texts" / "english.jsonl"
+    texts = write(
+        bench.here / "look.txt", [json.loads(line)["text"] for line in shipped.read_text().splitlines()][:TEXTS]
+    )
+    result = bench.interleaved({
+        "plain script": lambda n: run_python(
+            [__file__, "--plain", "--model", bench.model, "--text", texts], bench.here / "plain.log"
+        ).seconds,
+        "`reporter look`": lambda n: run_python(
+            ["-m", "reporter", "look", bench.model, "--out", bench.here / f"look{n}"],
+            bench.here / f"look{n}.log",
+            bench.here,
+        ).seconds,
+    })  # fmt: skip
+    first = min(result["plain script"])
+    rows = [(name, spread(times), f"{min(times) / first:.2f}") for name, times in result.items()]
+    print_table(("", "seconds", "over the script (≤ 2.0)"), rows)
+
+
 def memory(bench: Bench) -> None:
     """Peak memory on a corpus that fills shards and samples, and on one ten times as large; a BERT of 4 × 64."""
     model, peaks = random_bert(bench.here / "small", 4, 64), {}
@@ -227,7 +251,7 @@ def slope(bench: Bench) -> None:
 
 
 PARTS: dict[str, Callable[[Bench], None]] = {
-    part.__name__: part for part in (ratios, neighbour, profile, loop, memory, slope)
+    part.__name__: part for part in (ratios, neighbour, look, profile, loop, memory, slope)
 }
 
 
@@ -273,6 +297,17 @@ def one_by_one(path: Path, texts: Path) -> None:
             units = states / np.linalg.norm(states, axis=-1, keepdims=True)
             sums, tokens = sums + (units * units[-1]).sum(axis=(1, 2)), tokens + states.shape[1]
     assert np.isfinite(sums / tokens).all()
+
+
+def read_once(path: Path, texts: Path) -> None:
+    """Read each text once, as a script of ten lines does."""
+    import torch
+    from transformers import AutoTokenizer
+
+    model, tokenizer = load(path), AutoTokenizer.from_pretrained(path)
+    with torch.inference_mode():
+        for text in texts.read_text("utf-8").splitlines():
+            model(**tokenizer(text, return_tensors="pt", truncation=True, max_length=MAX_TOKENS))
 
 
 def load(path: Path) -> Any:

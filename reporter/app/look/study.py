@@ -59,7 +59,7 @@ _METRICS = {
     "convergence": "how similar a state is to its last state",
     "motion": "how far each block moves and turns the states",
     "token_path": "how much states turn from token to token",
-    "outliers": "which tokens are sinks",
+    "outliers: {sample: 1024}": "which tokens are sinks",
     "ranges": "how large activations get, and what rounding to 8 bits loses",
 }
 
