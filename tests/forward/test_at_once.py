@@ -1,0 +1,156 @@
+"""Batches that go through a model at the same time give the bits that they give one after the other."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from forward.passes import settings_for
+from oracles.fake_model import FakeTexts
+from oracles.families import CASES, WORDS, build_family, loaded
+
+from reporter.core import threads
+from reporter.forward.measure import ChangedError, measure
+from reporter.forward.reading import at_once, tokenised
+from reporter.metrics._items import encode
+from reporter.metrics.analysis import Context
+from reporter.models.load import LoadedModel
+from reporter.models.places import Layout
+
+FACTORS = {"short_factor": [1.0] * 4, "long_factor": [3.0, 5.0, 8.0, 12.0], "original_max_position_embeddings": 32}
+CHANGING = {"rope_parameters": {"rope_type": "longrope", "rope_theta": 100.0, "factor": 4.0, **FACTORS}}
+CHANGING |= {"max_position_embeddings": 128, "original_max_position_embeddings": 32}
+CHANGING |= {"pad_token_id": 1, "eos_token_id": 2, "bos_token_id": 0}
+
+
+class Kept:
+    """Keeps the states of each text, and what sublayers add to them."""
+
+    settle = observe = finish = lambda *_: None
+
+    def __init__(self):
+        self.of_text = {}
+
+    def start(self, batch):
+        added = [] if batch.contributions is None else [batch.contributions.transpose(0, 1).flatten(1)]
+        rows = torch.cat([*batch.states, *added], dim=1)
+        for text in np.unique(batch.texts).tolist():
+            self.of_text[text] = rows[batch.texts == text]
+
+
+@pytest.fixture
+def cores(monkeypatch):
+    """Return a function that sets how many cores there are."""
+    usual = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield lambda count: monkeypatch.setattr(threads, "cores", lambda: count)
+    torch.set_num_threads(usual)
+
+
+@pytest.fixture
+def most_at_once(monkeypatch):
+    """Return a function that tells how many passes ran at the same time at most; the first two wait for each other."""
+    run, lock, both, seen = LoadedModel.run, threading.Lock(), threading.Barrier(2), {"now": 0, "most": 0, "calls": 0}
+
+    def counted(self, *given, **more):
+        with lock:
+            seen["now"] += 1
+            seen["calls"] += 1
+            seen["most"] = max(seen["most"], seen["now"])
+            wait = seen.get("waiting") and seen["calls"] <= 2
+        if wait:
+            both.wait(timeout=30)
+        try:
+            return run(self, *given, **more)
+        finally:
+            with lock:
+                seen["now"] -= 1
+
+    def begin(waiting):
+        seen.update(now=0, most=0, calls=0, waiting=waiting)
+        monkeypatch.setattr(LoadedModel, "run", counted)
+        return seen
+
+    return begin
+
+
+def texts_of(*lengths):
+    rng = np.random.default_rng(0)
+    return FakeTexts(" ".join(WORDS[i] for i in rng.integers(0, len(WORDS), length)) for length in lengths)
+
+
+def states_of(model, texts, **more):
+    watcher = Kept()
+    settings = settings_for(model, 2048, ("final", "attention"), contributions=True, **more)
+    list(measure(model, tokenised(model, texts, 4096), [watcher], settings))
+    return watcher.of_text
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
+def test_a_pass_has_the_same_bits_with_any_number_of_cores(name, tmp_path, cores, most_at_once):
+    model, texts = loaded(build_family(name, tmp_path, **LONG.get(name, {}))), texts_of(*[450] * 9, *range(2, 60))
+    cores(1)
+    one_by_one, seen = states_of(model, texts), most_at_once(False)
+    assert states_of(model, texts).keys() == one_by_one.keys() and seen["most"] == 1
+    cores(3)
+    seen = most_at_once(True)
+    beside_each_other = states_of(model, texts)
+    assert 2 <= seen["most"] <= 3 and len(one_by_one) == 67
+    for text, rows in one_by_one.items():
+        assert torch.equal(beside_each_other[text].nan_to_num(-1.0), rows.nan_to_num(-1.0)), text
+
+
+LONG = {
+    "bert": {"max_position_embeddings": 512},
+    "gpt2": {"n_positions": 512},
+    "llama": {"max_position_embeddings": 512},
+}
+
+
+def test_texts_of_analyses_have_the_same_bits_too(tmp_path, cores, most_at_once):
+    model = loaded(build_family("llama", tmp_path, **LONG["llama"]))
+    context = Context(model, Layout.of(model.anatomy, ()), "last", {}, 0, batch_tokens=64)
+    texts, results = list(texts_of(*range(3, 40))), []
+    for count in (1, 3):
+        cores(count)
+        results.append({text.index: text.states for text in encode(texts, context)})
+    assert list(results[0]) == list(results[1])
+    for text, states in results[0].items():
+        assert all(torch.equal(results[1][text][place], x) for place, x in states.items())
+
+
+def test_a_model_that_a_pass_changes_runs_one_text_after_the_other(tmp_path, monkeypatch, cores):
+    _, options, *rest = CASES["llama"]
+    monkeypatch.setitem(CASES, "changing", ("Phi3", {**options, **CHANGING}, *rest))
+    folder = build_family("changing", tmp_path)
+    model, texts, layout = loaded(folder), texts_of(60, 90, *range(3, 30)), Layout(2, 32)
+    cores(3)
+    assert at_once(model, layout, 2048) == 3
+    with pytest.raises(ChangedError):  # after which a pass begins anew
+        list(measure(model, tokenised(model, texts, 128), [Kept()], settings_for(model, 32)))
+    assert at_once(model, layout, 2048) == 1
+    watcher = Kept()
+    list(measure(model, tokenised(model, texts, 128), [watcher], settings_for(model, 32)))
+    fresh = loaded(folder)
+    encoded = {
+        text.index: text for text in encode(list(texts), Context(fresh, Layout.of(fresh.anatomy, ()), "last", {}, 0))
+    }
+    for number in (0, 1, 2, 15):
+        with warnings.catch_warnings(action="ignore"), torch.no_grad():
+            own = transformers.AutoModel.from_pretrained(folder).eval()
+            expected = own(torch.as_tensor(encoded[number].ids[None]), output_hidden_states=True).hidden_states[1][0]
+        torch.testing.assert_close(
+            encoded[number].states[Layout.of(fresh.anatomy, ()).path[1]], expected, rtol=1e-4, atol=1e-4
+        )
+        assert len(watcher.of_text[number]) == len(expected)
+
+
+def test_what_is_wide_or_needs_much_memory_is_not_read_at_once(tmp_path, cores):
+    model = loaded(build_family("bert", tmp_path))
+    cores(4)
+    assert at_once(model, Layout(2, 32), 2048) == 4
+    assert at_once(model, Layout(2, 32), 10**9) == 1
+    torch.set_num_threads(2)  # an operation has threads of its own
+    assert at_once(model, Layout(2, 32), 2048) == 1
