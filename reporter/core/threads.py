@@ -80,13 +80,14 @@ def single() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def suited_to(width: int, device: str) -> Iterator[None]:
-    """Let operations on states of a width use as many threads as pay inside the block: of narrow ones, one.
+def suited_to(width: int, device: str, tasks: int = 1) -> Iterator[None]:
+    """Let operations on states of a width use as many threads as pay inside the block: one, if narrow.
 
     Threads of one operation wait for each other. That costs little on an idle machine, and a multiple of the time on a
-    machine with another busy process. :func:`spread` still uses all cores.
+    machine with another busy process. So wide ones have one thread as well where as many tasks as there are cores run
+    beside each other. :func:`spread` and :class:`Ahead` still use all cores.
     """
-    if width > NARROW or device != "cpu":
+    if device != "cpu" or (width > NARROW and tasks < cores()):
         yield
         return
     token = _allowed.set(cores())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from reporter.core.errors import ReporterError, is_out_of_memory
-from reporter.core.threads import Ahead
+from reporter.core.threads import Ahead, tasks_at_once
 from reporter.forward.batch import HiddenBatch
 from reporter.forward.observable import Observable
 from reporter.forward.output import ModelOutput, Settings, forward, joined
@@ -117,7 +117,7 @@ def measure(
         strained = sum(part.strained for part in parts)
         return joined(parts, model, corpus, settings), strained
 
-    together = at_once(model, settings.layout, max(SHOWN_TOGETHER, budget))
+    together = min(tasks_at_once(), at_once(model, settings.layout, max(SHOWN_TOGETHER, budget)))
     # One thread gets the next shard ready while the model is busy with this one.
     with ThreadPoolExecutor(1) as aside, Ahead(run, together) as running:
 

@@ -19,12 +19,12 @@ from reporter.core.threads import suited_to
 from reporter.forward.alone import AloneCheck
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, note_rate, warnings
 from reporter.forward.kept import Parts, PassFacts, PassFolder, Wanted
-from reporter.forward.measure import ChangedError, Counts, OutOfMemoryError, measure
+from reporter.forward.measure import SHOWN_TOGETHER, ChangedError, Counts, OutOfMemoryError, measure
 from reporter.forward.observable import Observable, Setting
 from reporter.forward.observed import KINDS, Observed
 from reporter.forward.output import Settings
 from reporter.forward.precision import Chosen, settle_precision
-from reporter.forward.reading import longest, tokenised, tokens_name
+from reporter.forward.reading import at_once, longest, tokenised, tokens_name
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.text_vectors import TextVectors
 from reporter.forward.token_categories import SinkRule
@@ -363,7 +363,9 @@ class ReadyPass:
         corpus = replace(self._corpus, shards=tuple(shard for shard in part.shards if shard.index >= first))
         forward, last, cost = Counts(), time.perf_counter(), 0.0
         width = max(self._setting.layout.widths)
-        with self._clock.within("observables"), suited_to(width, str(self._model.device)):
+        tokens = max(SHOWN_TOGETHER, self._settings.batch_tokens)
+        tasks = min(self.tokens // SHOWN_TOGETHER, at_once(self._model, self._setting.layout, tokens))
+        with self._clock.within("observables"), suited_to(width, str(self._model.device), tasks):
             check = self._check.compare if self._check else lambda parts: None
             for shard, more in measure(self._model, corpus, fed, self._settings, advance, self._shrunk, check):
                 forward = forward + more

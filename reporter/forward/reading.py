@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from reporter.core.threads import tasks_at_once
+from reporter.core.threads import Ahead, suited_to, tasks_at_once
 from reporter.forward.inputs import Pass
 from reporter.models.load import LoadedModel
 from reporter.models.parts import pad_id
@@ -28,6 +29,7 @@ from reporter.texts.tokens import (
     tokenise_texts,
 )
 
+R = TypeVar("R")
 MOST_WAITING = 3 * 2**29
 """Bytes of states that may wait to be read, where several batches go through a model at the same time."""
 TOKENS_VERSION = 3  # raise it when a tokenizer's output is read in another way
@@ -110,11 +112,35 @@ def unpadded(tokens: Iterable[TokenisedText], *models: LoadedModel | SavedStates
 
 
 def at_once(model: LoadedModel | SavedStates, layout: Layout, batch_tokens: int) -> int:
-    """Return how many batches may go through a model at the same time, each with one thread.
+    """Return how many batches may go through a model at the same time, if each has one thread.
 
-    More than one where operations have one thread anyway, where passes leave nothing behind in the model, and where
-    the states that wait need little memory.
+    More than one on a processor, where passes leave nothing behind in the model, and as far as the states that wait
+    need little memory.
     """
     if not isinstance(model, LoadedModel) or model.device.type != "cpu" or not model.steady:
         return 1
-    return max(1, min(tasks_at_once(), MOST_WAITING // (4 * batch_tokens * sum(layout.widths))))
+    return max(1, MOST_WAITING // (4 * batch_tokens * sum(layout.widths)))
+
+
+def beside(
+    function: Callable[[TokenBatch], R], batches: Iterable[TokenBatch], model: LoadedModel, layout: Layout
+) -> Iterator[tuple[TokenBatch, R]]:
+    """Yield batches, the longest text first, with what a function makes of each in a pass; some run at the same time.
+
+    The first one runs alone: what a model does at some length only shows there.
+    """
+    waiting = deque(batches)
+    size = max((batch.ids.size for batch in waiting), default=1)
+    most = min(at_once(model, layout, size), len(waiting))
+    with suited_to(model.anatomy.width, model.device.type, most):
+        most, together = min(most, tasks_at_once()), 1
+        with Ahead(function, most) as running:
+            while waiting or running:
+                while waiting and len(running) < together:
+                    running.give(waiting.popleft())
+                batch, result = running.next()
+                before, together = together, min(most, at_once(model, layout, size))
+                if together < before:  # a pass changed the model, so those beside it count no more
+                    waiting.extendleft(reversed([batch, *running.take_back()]))
+                    continue
+                yield batch, result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -278,8 +277,7 @@ def encode(texts: Sequence[str], context: Context, max_tokens: int | None = None
     """
     import torch
 
-    from reporter.core.threads import Ahead, suited_to
-    from reporter.forward.reading import at_once, batched, tokenised_texts
+    from reporter.forward.reading import batched, beside, tokenised_texts
 
     model, layout = context.model, context.layout
     tokens = tokenised_texts(texts, model, max_tokens or sys.maxsize)
@@ -293,25 +291,13 @@ def encode(texts: Sequence[str], context: Context, max_tokens: int | None = None
         with torch.inference_mode():
             return [x.float().cpu() for x in model.run(ids, mask, attention=layout.attention).at(layout)]
 
-    with suited_to(model.anatomy.width, model.device.type):
-        together, waiting = 1, deque(batched(tokens, context.batch_tokens, model))
-        with Ahead(states_of, at_once(model, layout, context.batch_tokens)) as running:
-            while waiting or running:
-                while waiting and len(running) < together:
-                    running.give(waiting.popleft())
-                batch, states = running.next()
-                before, together = together, at_once(model, layout, context.batch_tokens)
-                if together < before:  # a pass changed the model, so those beside it count no more
-                    waiting.extendleft(reversed([batch, *running.take_back()]))
-                    continue
-                for row, index in enumerate(batch.texts.tolist()):
-                    n = int(batch.mask[row].sum())
-                    states_at = {place: x[row, :n] for place, x in zip(layout.places, states, strict=True)}
-                    if not all(bool(x.isfinite().all()) for x in states_at.values()):
-                        raise ReporterError(
-                            f"the states of {texts[index][:60]!r} are not finite; the weights may be damaged"
-                        )
-                    yield EncodedText(index, batch.ids[row, :n], batch.special[row, :n], states_at)
+    for batch, states in beside(states_of, batched(tokens, context.batch_tokens, model), model, layout):
+        for row, index in enumerate(batch.texts.tolist()):
+            n = int(batch.mask[row].sum())
+            states_at = {place: x[row, :n] for place, x in zip(layout.places, states, strict=True)}
+            if not all(bool(x.isfinite().all()) for x in states_at.values()):
+                raise ReporterError(f"the states of {texts[index][:60]!r} are not finite; the weights may be damaged")
+            yield EncodedText(index, batch.ids[row, :n], batch.special[row, :n], states_at)
 
 
 def pooled(texts: Sequence[str], context: Context, max_tokens: int | None = None, what: str = "texts") -> Vectors:

@@ -92,6 +92,7 @@ def ranges(seen: Observed, options: Options) -> Iterator[Value]:
     from reporter.forward.outliers import Activations
 
     n, kept, sample = seen.tokens, seen.get(Activations), seen.token_sample(SAMPLED)
+
     def at(place: Place) -> Iterator[Value]:
         x, largest = sample.states(place), float(kept.largest[seen.layout.index[place], list(seen.strata)].max())
         if not largest:

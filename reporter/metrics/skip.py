@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -27,8 +28,12 @@ from reporter.study.offer import Reference, Section
 from reporter.study.part import AsTuple, Name, Part, no_repeats, wrong
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from reporter.forward.readout import Readout
+    from reporter.geometry.arrays import Floats, Ints
     from reporter.models.load import LoadedModel
+    from reporter.texts.tokens import TokenBatch
 
     Edit = tuple[int, int, tuple[int, ...]]  # the block behind which the model starts, from which layer, without which
 
@@ -229,7 +234,7 @@ FROM repeated_blocks WHERE study = $study ORDER BY ALL
 )
 def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | RepeatedBlocks]:
     """Yield the influence of each block, the loss of the model, and its loss without each block and without sets."""
-    from reporter.forward.reading import batched, tokenised_texts
+    from reporter.forward.reading import batched, beside, tokenised_texts
 
     model, corpus, seed = context.model, context.corpora[item.corpus], context.seed
     texts, unit = drawn_texts(corpus, item.texts, context)
@@ -243,30 +248,40 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
         """Return Σ −log p, (units, edits), of edited models; None is the whole model, and ``look`` sees its states."""
         import torch
 
-        sums, counts = np.zeros((units, len(edits))), np.zeros(units)
+        sums, counts, done = np.zeros((units, len(edits))), np.zeros(units), count(1)
         masked = readout is not None and not readout.predicts_next
-        for number, batch in enumerate(batches):
+
+        def read(batch: TokenBatch) -> tuple[list[Tensor], list[tuple[Floats, Ints]]]:
+            """Return the states, and of each edit Σ −log p of each text and of how many tokens it is."""
+            path, found = [], []
             with torch.inference_mode():
                 ids, mask = (torch.as_tensor(x, device=model.device) for x in (batch.ids, batch.mask))
                 if look is not None or not masked:
                     captured, resume = model.keep(ids, mask)
-                if look is not None:
-                    look(batch, captured.path)
+                    path = captured.path
                 if readout is None:
-                    continue
+                    return path, []
                 prediction = readout.prediction(batch, seed)
                 if masked:
                     captured, resume = model.keep(torch.as_tensor(prediction.ids, device=model.device), mask)
-                rows = unit[batch.texts]
-                for column, edit in enumerate(edits):
+                for edit in edits:
                     of_tokens = readout.losses(batch, captured.last if edit is None else resume(*edit), prediction)
                     finite = of_tokens.isfinite()
                     if int(finite.sum()) < len(prediction.tokens[0]):
                         raise ReporterError("a loss is not finite; the weights may be damaged")
-                    if not column:
-                        np.add.at(counts, rows, finite.sum(dim=1).cpu().numpy())
-                    np.add.at(sums[:, column], rows, of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy())
-                    context.tell(what, number * len(edits) + column + 1, len(batches) * len(edits))
+                    losses = of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy()
+                    found.append((losses, finite.sum(dim=1).cpu().numpy()))
+                    context.tell(what, next(done), len(batches) * len(edits))
+            return path, found
+
+        for batch, (path, found) in beside(read, batches, model, context.layout):
+            if look is not None:
+                look(batch, path)
+            rows = unit[batch.texts]
+            for number, (losses, predicted) in enumerate(found):
+                np.add.at(sums[:, number], rows, losses)
+                if not number:
+                    np.add.at(counts, rows, predicted)
         return UnitSums(sums, counts)
 
     layers = model.anatomy.layers

@@ -1,17 +1,16 @@
 """Hooks that keep what enters each block, what the last one returns and, when asked, what follows attention."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from threading import get_ident, local
+from threading import Lock, get_ident, local
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, failures, is_out_of_memory, with_type
-from reporter.core.imports import changed
 from reporter.models.blocks import Blocks, Slot, Trace, relative, same
 from reporter.models.sublayers import Sublayer
 
@@ -123,6 +122,8 @@ class _Running(local):
         self.entering: list[Tensor] = []
         self.attended: list[Tensor] = []
         self.last: Tensor | None = None
+        self.kept: Kept | None = None
+        self.resumed: Callable[..., Any] | None = None
 
 
 class Capture:
@@ -141,7 +142,8 @@ class Capture:
         self._overwritten = blocks.overwritten
         self._stream = blocks.stream
         self._now = _Running()
-        self._kept: Kept | None = None
+        self._resuming, self._lock = 0, Lock()
+        self._plain: list[Any] = []
         self._input_slot, self._output_slot = blocks.input_slot, blocks.output_slot
         self._modules = tuple(dict.fromkeys(blocks.modules))
         slot = self._input_slot
@@ -233,13 +235,13 @@ class Capture:
         """Keep what each block returns, while this lasts, for ``resuming``."""
         if not self._modules:
             raise ReporterError(f"{NO_MODULES}, so no layer can be left out or run again")
-        kept = self._kept = Kept()
+        kept = self._now.kept = Kept()
         # Before the hook that keeps what the last block returns.
         with _hooked((self._modules, lambda module, args, output: kept.returned.append(output)), prepend=True):
             try:
                 yield kept
             finally:
-                self._kept = None
+                self._now.kept = None
 
     @contextmanager
     def resuming(
@@ -270,10 +272,37 @@ class Capture:
                 return output
             return self._in_place_of(kept.returned[number - 1], given if number <= after else entered)
 
-        with ExitStack() as stack:
-            for module in self._modules:
-                stack.enter_context(changed(module, forward=partial(run, module.forward)))
+        with self._dispatching():
+            self._now.resumed = run
+            try:
+                yield
+            finally:
+                self._now.resumed = None
+
+    @contextmanager
+    def _dispatching(self) -> Iterator[None]:
+        """Have blocks ask, while this lasts in any thread, whether the thread that runs them resumes a pass."""
+
+        def dispatch(forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            return (self._now.resumed or _plainly)(forward, *args, **kwargs)
+
+        with self._lock:
+            if not self._resuming:
+                self._plain = [vars(module).get("forward") for module in self._modules]
+                for module in self._modules:
+                    module.forward = partial(dispatch, module.forward)
+            self._resuming += 1
+        try:
             yield
+        finally:
+            with self._lock:
+                self._resuming -= 1
+                if not self._resuming:
+                    for module, plain in zip(self._modules, self._plain, strict=True):
+                        if plain is None:
+                            del module.forward
+                        else:
+                            module.forward = plain
 
     def _in_place_of(self, output: Any, state: Tensor) -> Any:
         """Return what a block returned with another state, which the model may overwrite."""
@@ -300,8 +329,8 @@ class Capture:
                 f"only {len(states)} of {self._layers} blocks ran; reporter cannot measure models whose blocks depend "
                 "on the text"
             )
-        if self._kept is not None:
-            self._kept.passed[:] = *states, last
+        if self._now.kept is not None:
+            self._now.kept.passed[:] = *states, last
         return self.read([*states, last], length)
 
     def read(self, passed: Iterable[Tensor], length: int) -> list[Tensor]:
@@ -328,6 +357,10 @@ def _hooked(*hooks: tuple[Iterable[nn.Module], Callable[..., Any]], prepend: boo
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _plainly(forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return forward(*args, **kwargs)
 
 
 def share(added: Tensor, stream: Tensor) -> Tensor:

@@ -8,7 +8,18 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from reporter.core.threads import GivenUp, given, let_waiting_threads_sleep, raise_if_cancelled, single, spread
+from reporter.core.threads import (
+    NARROW,
+    Ahead,
+    GivenUp,
+    given,
+    let_waiting_threads_sleep,
+    raise_if_cancelled,
+    single,
+    spread,
+    suited_to,
+    tasks_at_once,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -90,3 +101,37 @@ def test_waiting_threads_spin_a_moment_and_then_sleep_unless_the_environment_say
     monkeypatch.setattr(os, "environ", {} if policy == "PASSIVE" else {"OMP_WAIT_POLICY": policy})
     let_waiting_threads_sleep()
     assert os.environ["OMP_WAIT_POLICY"] == policy and ("GOMP_SPINCOUNT" in os.environ) == (policy == "PASSIVE")
+
+
+@pytest.mark.parametrize(
+    ("width", "device", "tasks", "threads"),
+    [(NARROW, "cpu", 1, 1), (NARROW + 1, "cpu", 1, 2), (NARROW + 1, "cpu", 2, 1), (NARROW, "cuda", 2, 2)],
+)
+def test_narrow_operations_and_those_of_many_tasks_have_one_thread(width, device, tasks, threads):
+    with suited_to(width, device, tasks):
+        assert torch.get_num_threads() == threads and tasks_at_once() == (2 if threads == 1 else 1)
+    assert tasks_at_once() == 1
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_jobs_that_run_ahead_come_in_their_order_and_one_that_failed_can_be_given_again(cores):
+    failing = {4}
+
+    def job(i):
+        if i in failing:
+            raise ValueError(i)
+        return 10 * i, torch.get_num_threads()
+
+    with Ahead(job, cores) as running:
+        for i in range(3):
+            running.give(i)
+        assert [running.next() for _ in range(2)] == [(i, (10 * i, 1 if cores > 1 else 2)) for i in range(2)]
+        for i in range(3, 7):
+            running.give(i)
+        running.next(), running.next()
+        with pytest.raises(ValueError, match="4"):
+            running.next()
+        assert running.take_back() == [4, 5, 6] and len(running) == 0
+        failing.clear()
+        running.give(4)
+        assert running.next()[1][0] == 40

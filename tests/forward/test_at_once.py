@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,7 +128,7 @@ def test_a_model_that_a_pass_changes_runs_one_text_after_the_other(tmp_path, mon
     folder = build_family("changing", tmp_path)
     model, texts, layout = loaded(folder), texts_of(60, 90, *range(3, 30)), Layout(2, 32)
     cores(3)
-    assert at_once(model, layout, 2048) == 3
+    assert at_once(model, layout, 2048) > 3
     with pytest.raises(ChangedError):  # after which a pass begins anew
         list(measure(model, tokenised(model, texts, 128), [Kept()], settings_for(model, 32)))
     assert at_once(model, layout, 2048) == 1
@@ -147,10 +148,8 @@ def test_a_model_that_a_pass_changes_runs_one_text_after_the_other(tmp_path, mon
         assert len(watcher.of_text[number]) == len(expected)
 
 
-def test_what_is_wide_or_needs_much_memory_is_not_read_at_once(tmp_path, cores):
+def test_what_needs_much_memory_or_is_not_on_a_processor_is_not_read_at_once(tmp_path):
     model = loaded(build_family("bert", tmp_path))
-    cores(4)
-    assert at_once(model, Layout(2, 32), 2048) == 4
+    assert at_once(model, Layout(2, 32), 2048) > 100
     assert at_once(model, Layout(2, 32), 10**9) == 1
-    torch.set_num_threads(2)  # an operation has threads of its own
-    assert at_once(model, Layout(2, 32), 2048) == 1
+    assert at_once(replace(model, device=torch.device("meta")), Layout(2, 32), 2048) == 1
