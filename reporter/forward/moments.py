@@ -154,6 +154,9 @@ class Gram(Observable):
                     centred = centred.double()
                 self._add((layer.index, stratum), rows.stop - rows.start, mean, _product(centred))
 
+    def settle(self) -> None:
+        """Leave the matrices where they are: to copy them after every shard would take longer than to add to them."""
+
     def _add(self, key: Key, count: float, mean: torch.Tensor, gram: torch.Tensor) -> None:
         before = float(self.count[key])
         total = before + count

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from reporter.core.errors import ReporterError
 from reporter.core.table import TOKEN, TOKEN_ID, OfModel, column, of_cell
-from reporter.geometry.arrays import Floats
+from reporter.geometry.arrays import Floats, wide
 from reporter.geometry.intervals import percentile_interval, sums_of_units
 from reporter.metrics._items import drawn_texts
 from reporter.metrics.analysis import Context, analysis
@@ -118,14 +118,21 @@ def tuning_words(item: TuningWords, context: Context) -> Iterator[Value | Tuning
         order = np.where(own_tokens, own_tokens.cumsum(axis=1) - 1, -1)
         with torch.inference_mode():
             paths = [side.states(ids, mask)[: layers + 1] for side in (model, base)]
-            for layer, (x, y) in enumerate(zip(*paths, strict=True)):
-                delta = (x - y).float().cpu()
-                of_tokens = delta.double().square().sum(dim=2).numpy()
-                for name, span in POSITIONS.items():
-                    kept = (order >= span.start) & (order < (span.stop or order.size))
-                    sums[name][batch.texts, layer] = torch.einsum("tlw,tl->tw", delta, torch.from_numpy(kept).float())
-                    squares[name][batch.texts, layer] = (of_tokens * kept).sum(axis=1)
-                    counts[name][batch.texts, 0] = kept.sum(axis=1)
+            kept = {
+                name: (order >= span.start) & (order < (span.stop or order.size)) for name, span in POSITIONS.items()
+            }
+            inside = {name: torch.from_numpy(mask).float().to(model.device) for name, mask in kept.items()}
+            lengths, of_texts = [], {name: list[torch.Tensor]() for name in POSITIONS}
+            for x, y in zip(*paths, strict=True):
+                delta = (x - y).float()
+                lengths.append(wide(delta).square().sum(dim=2))
+                for name, mask in inside.items():
+                    of_texts[name].append(torch.einsum("tlw,tl->tw", delta, mask))
+            of_tokens = torch.stack(lengths).cpu().numpy()
+            for name in POSITIONS:
+                sums[name][batch.texts] = torch.stack(of_texts[name], dim=1).cpu()
+                squares[name][batch.texts] = (of_tokens * kept[name]).sum(axis=2).T
+                counts[name][batch.texts, 0] = kept[name].sum(axis=1)
         done += len(batch.texts)
         context.tell("texts", done, len(texts))
     for name in POSITIONS:
