@@ -255,24 +255,27 @@ def look(
     with importing():
         from reporter.runs.runner import run_studies
 
-    began = time.perf_counter()
-    outcome = run_studies([file], out=out, offline=offline, ahead=True)
-    seconds = time.perf_counter() - began if outcome.computed else None
+    began, page = time.perf_counter(), out / file.study.study / "index.html"
 
-    from reporter.report.card import as_markdown, as_text, cards
-    from reporter.store import Store
+    def show(computed: int) -> None:
+        from reporter.report.card import as_markdown, as_text, cards
+        from reporter.store import Store
 
-    made, page = cards(Store(out / "results.duckdb"), file.study.study, seconds), out / file.study.study / "index.html"
-    if json:
-        from reporter.app.short_forms import look_form
+        seconds = time.perf_counter() - began if computed else None
+        made = cards(Store(out / "results.duckdb"), file.study.study, seconds)
+        if json:
+            from reporter.app.short_forms import look_form
 
-        typer.echo(look_form(made, file, out).model_dump_json(indent=1))
-    else:
-        typer.echo(f"\n{as_text(made, min(shutil.get_terminal_size().columns, 100))}\n")
+            typer.echo(look_form(made, file, out).model_dump_json(indent=1))
+        else:
+            typer.echo(f"\n{as_text(made, min(shutil.get_terminal_size().columns, 100))}\n")
+        if card is not None:
+            replace_file(card, with_checksum(as_markdown(made), "<!-- {} -->").encode(), is_untouched)
+            typer.echo(f"card    {card}", err=json)
+
+    outcome = run_studies([file], out=out, offline=offline, ahead=True, measured=show)
+    if not json:
         typer.echo(f"report  {page}\nstudy   {file.path}")
-    if card is not None:
-        replace_file(card, with_checksum(as_markdown(made), "<!-- {} -->").encode(), is_untouched)
-        typer.echo(f"card    {card}", err=json)
     if open:
         _open(page)
     raise typer.Exit(outcome.exit_code)

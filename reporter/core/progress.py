@@ -191,6 +191,18 @@ class Progress:
                 print(text, file=self.stream, flush=True)
 
     @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Take the lines about progress off the terminal inside the block, where something else is printed."""
+        if self._live is None:
+            yield
+            return
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live.start()
+
+    @contextmanager
     def expecting(self, cells: int, done: Callable[[], int], steps: Mapping[str, float]) -> Iterator[None]:
         """Show, inside the block, how much of a run is done and how long the rest takes; training does not count.
 

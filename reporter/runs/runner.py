@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,6 +123,7 @@ def run_studies(
     workers: int | None = None,
     engine: str | None = None,
     address: str | None = None,
+    measured: Callable[[int], None] | None = None,
     progress: Progress | None = None,
 ) -> RunOutcome:
     """Run studies one after the other and write their report.
@@ -138,6 +139,8 @@ def run_studies(
         workers: processes, or Ray actors, that do the passes; as the studies say if left out.
         engine: ``local`` or ``ray``; as the studies say if left out.
         address: of a Ray cluster; as the studies say if left out.
+        measured: called with the number of cells that were computed when a study's numbers and answers are stored,
+            before its pages are written; it may print.
         progress: where progress is shown; standard error by default.
 
     Raises:
@@ -166,6 +169,9 @@ def run_studies(
             record(plan.file, store)
             with store.kept_open():
                 words += derive(plan.file.study, store, progress, plan.partial)
+            if measured is not None:
+                with progress.silent():
+                    measured(counts[-1][0])
             # as soon as a study is done: a run that is killed leaves the pages of those that were finished
             with progress.clock.within("report"):
                 pages += _report(out, plan.file, progress)
