@@ -87,8 +87,12 @@ class Condition:
         """Put the model back into this condition; return whether it had changed."""
         changed = [part.restore() for part in self.parts]
         if any(changed):
-            self._left.set()
+            self.leave()
         return any(changed)
+
+    def leave(self) -> None:
+        """Note that passes change something, so that one has to run after the other."""
+        self._left.set()
 
 
 def _same_content(a: Any, b: Any) -> bool:

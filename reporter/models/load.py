@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -388,10 +389,12 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
                 groups = weight_groups(module, files, lacking)
             place = torch.device(device)
             module = module if is_spread(module) else module.to(place)
-            condition = Condition.of(module)
+            condition, draws = Condition.of(module), _next_draws()
             with failing_as("the model fails while it is tried on short inputs"):  # in other people's code
                 examined = examine(module, tokenizer, part)
             condition.restore()
+            if _next_draws() != draws:  # passes beside each other would draw in another order
+                condition.leave()
         if tokenizer.vocab_size > (rows := examined.anatomy.vocabulary_size):
             raise ReporterError(
                 f"the tokenizer has {tokenizer.vocab_size:,} tokens, but the embedding has only {rows:,} rows; use the "
@@ -400,6 +403,12 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         _refuse_tokens_without_row(checkpoint, tokenizer, rows)
     loaded = {"checkpoint": checkpoint, "module": module, "tokenizer": tokenizer, "device": place, "groups": groups}
     return LoadedModel(**vars(examined), **loaded, drawn=drawn, condition=condition)
+
+
+def _next_draws() -> tuple[bytes, bytes, int]:
+    """Return the condition of the random numbers that torch and NumPy draw for whoever asks."""
+    _, key, position, *_ = np.random.get_state()  # noqa: NPY002 (models use it)
+    return torch.get_rng_state().numpy().tobytes(), np.asarray(key).tobytes(), int(position)
 
 
 def _refuse_tokens_without_row(checkpoint: Checkpoint, tokenizer: Any, rows: int) -> None:

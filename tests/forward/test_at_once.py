@@ -17,6 +17,7 @@ from reporter.forward.measure import ChangedError, measure
 from reporter.forward.reading import at_once, tokenised
 from reporter.metrics._items import encode
 from reporter.metrics.analysis import Context
+from reporter.models import load
 from reporter.models.load import LoadedModel
 from reporter.models.places import Layout
 
@@ -153,3 +154,16 @@ def test_what_needs_much_memory_or_is_not_on_a_processor_is_not_read_at_once(tmp
     assert at_once(model, Layout(2, 32), 2048) > 100
     assert at_once(model, Layout(2, 32), 10**9) == 1
     assert at_once(replace(model, device=torch.device("meta")), Layout(2, 32), 2048) == 1
+
+
+@pytest.mark.parametrize("draw", [lambda: torch.rand(1), lambda: np.random.rand()], ids=["torch", "numpy"])  # noqa: NPY002
+def test_a_model_that_draws_random_numbers_while_it_runs_is_not_read_at_once(tmp_path, monkeypatch, draw):
+    folder, examine = build_family("bert", tmp_path), load.examine
+
+    def drawing(*given):
+        draw()
+        return examine(*given)
+
+    assert loaded(folder).steady
+    monkeypatch.setattr(load, "examine", drawing)
+    assert not loaded(folder).steady
