@@ -291,7 +291,7 @@ class ReadyPass:
         )
         self._check: AloneCheck | None = None
         if isinstance(model, LoadedModel):
-            with self._clock.within("forward"):
+            with self._clock.within("forward"), suited_to(anatomy.width, model.device.type):
                 self._check = AloneCheck(model, self._corpus, self._settings)
                 self._check.run()
             if self._check.unpadded:

@@ -12,6 +12,7 @@ from typing import Literal
 
 import torch
 
+from reporter.core.threads import suited_to
 from reporter.forward.reading import batched, longest
 from reporter.models.load import LoadedModel
 from reporter.models.states import SavedStates
@@ -85,7 +86,8 @@ def settle_precision(precision: Asked, model: LoadedModel | SavedStates, texts: 
     tokens = tokenise(texts, Shard(0, 0, min(4, len(texts))), model.tokenizer, min(128, longest(max_tokens, model)))
     if not tokens or expected(precision, model.anatomy.width, model.device) == "float32":
         return Chosen("float32", None)
-    deviation = _deviation(model, next(batched(tokens, 512, model)))
+    with suited_to(model.anatomy.width, model.device.type):
+        deviation = _deviation(model, next(batched(tokens, 512, model)))
     if precision == "auto" and not deviation <= TOLERANCE:
         return Chosen("float32", deviation)
     return Chosen("mixed", deviation)

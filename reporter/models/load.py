@@ -19,13 +19,14 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from reporter.core.errors import ReporterError, failing_as, with_type
+from reporter.core.threads import suited_to
 from reporter.models.adapters import OF_MODULES, PEFT
 from reporter.models.anatomy import MeasuredModel, examine, moved_by_padding
 from reporter.models.blocks import noise_of, relative
 from reporter.models.checkpoint import Checkpoint, loading, local_folder
 from reporter.models.condition import Condition
 from reporter.models.model_folder import ADAPTER_WEIGHTS, config_file, weight_files
-from reporter.models.parts import input_embedding, is_spread
+from reporter.models.parts import input_embedding, is_spread, weight_of
 from reporter.models.places import Layout
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
 from reporter.models.weights import limited, load_module, numbers_of, stored
@@ -390,7 +391,9 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
             place = torch.device(device)
             module = module if is_spread(module) else module.to(place)
             condition, draws = Condition.of(module), _next_draws()
-            with failing_as("the model fails while it is tried on short inputs"):  # in other people's code
+            width = weight_of(input_embedding(module)).shape[-1]
+            # in other people's code
+            with suited_to(width, place.type), failing_as("the model fails while it is tried on short inputs"):
                 examined = examine(module, tokenizer, part)
             condition.restore()
             if _next_draws() != draws:  # passes beside each other would draw in another order
