@@ -12,7 +12,8 @@ u is the unit roundoff of the factors of a product: 0 in float32, which rounds o
    in ``roundings``. It may also differ by 8·2⁻²⁴ of the largest number of its statistic, since numbers are made of
    float32 states. Each end of an interval may differ as much as its own response allows.
 4. Counts and ranks jump. A number may also differ by one observation: 1/n of the range of its statistic, of the largest
-   number where the range is open. A column of the table counts such numbers.
+   number where the range is open. A column of the table counts such numbers. An end of the interval of a median is
+   itself an observation, where these are sparse: it may be the next one, so it may differ by half of the interval.
 5. A place where a number exists in one of these models and not in another is not compared.
 """
 
@@ -83,6 +84,7 @@ def compare(numbers: pd.DataFrame, against: pd.DataFrame, moved: Sequence[pd.Dat
     failed += [f"{key}: not there, {numbers.at[key, 'value']}" for key in numbers.index.difference(a.index)]
     bounds = [STATISTICS[name.removesuffix("_floor")].bounds for name in a["name"]]
     reach = np.array([high - low if None not in (low, high) else np.nan for low, high in bounds], dtype=float)
+    medians = np.array(["median" in STATISTICS[name.removesuffix("_floor")].title for name in a["name"]])
     equal = by_one = total = 0
     worst, of, names = 0.0, "", set[str]()
     for column in ("value", "ci_low", "ci_high"):
@@ -93,7 +95,11 @@ def compare(numbers: pd.DataFrame, against: pd.DataFrame, moved: Sequence[pd.Dat
         x, y = a[column].to_numpy(dtype=float), b[column].to_numpy(dtype=float)
         both = ~np.isnan(x) & ~np.isnan(y)
         off = np.where(both, np.abs(x - y), 0.0)
-        jumps = (off > tolerance) & (off <= np.where(np.isnan(reach), size, reach) / np.maximum(a["n"].to_numpy(), 1))
+        one = np.where(np.isnan(reach), size, reach) / np.maximum(a["n"].to_numpy(), 1)
+        if column != "value":
+            half = (a["ci_high"] - a["ci_low"]).to_numpy(dtype=float) / 2
+            one = np.where(medians, np.fmax(one, half), one)
+        jumps = (off > tolerance) & (off <= one)
         ratio = np.where(jumps, 0.0, off / tolerance)
         failed += [
             f"{a.index[i]} {column}: {x[i]:.8g}, {y[i]:.8g}, tolerance {tolerance[i]:.2g}"
