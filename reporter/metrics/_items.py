@@ -316,11 +316,12 @@ def pooled_by(
     poolings: Sequence[Pooling],
     max_tokens: int | None = None,
     what: str = "texts",
+    also: Callable[[str, EncodedText], None] | None = None,
 ) -> Mapping[Pooling, PooledVectors]:
     """Return the vectors of some texts by pooling, all from one forward pass; see ``pooled``.
 
-    Texts that come twice are read once. Memory: 8·texts·width bytes for each place and a mean, half of it for the
-    first and for the last token.
+    Texts that come twice are read once; each that goes through the model is shown to ``also``. Memory: 8·texts·width
+    bytes for each place and a mean, half of it for the first and for the last token.
     """
     distinct = list(dict.fromkeys(texts))
     layout = context.layout
@@ -341,6 +342,8 @@ def pooled_by(
                 by_place[place][row_of[text]] = vector
     unread = [text for text in distinct if text not in known]
     for done, encoded in enumerate(encode(unread, context, max_tokens) if unread else (), 1):
+        if also is not None:
+            also(unread[encoded.index], encoded)
         for pooling, by_place in vectors.items():
             rows = rows_pooled(encoded.special, pooling)
             for place, x in encoded.states.items():

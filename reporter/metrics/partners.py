@@ -6,7 +6,8 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,7 +34,9 @@ from reporter.study.offer import Reference, Section
 from reporter.study.part import AsPath, Name, Part, Text, one_of, wrong
 
 if TYPE_CHECKING:
+    from reporter.metrics._items import EncodedText
     from reporter.models.places import Place
+    from reporter.models.sentence import SentencePipeline
     from reporter.texts import Texts
 
 FEWEST = 20
@@ -356,16 +359,17 @@ def partners(item: WrittenPartners | TextHalves, context: Context) -> Iterator[R
                 )
             rows = [rows[row] for row in kept]
     texts, partner_texts, scores = map(list, zip(*rows, strict=True))
-    vectors, places = pooled_by([*texts, *partner_texts], context, poolings, max_tokens), context.layout.places
-    halves = isinstance(item, TextHalves)
-    of_pipeline = own_vectors([*texts, *partner_texts], context, max_tokens)
+    both, places, halves = [*texts, *partner_texts], context.layout.places, isinstance(item, TextHalves)
+    own = OwnVectors.of(context, max_tokens)
+    vectors = pooled_by(both, context, poolings, max_tokens, also=None if own is None else own.take)
+    of_pipeline = None if own is None else own.of_texts(both)
     graded_by = None if scores[0] is None else np.array(scores)
     finished = count(1)
 
     def at(place: Place) -> list[Row]:
         of_place: dict[str, Any] = {pooling: vectors[pooling][place] for pooling in poolings}
-        if of_pipeline is not None and place == of_pipeline[0]:
-            of_place[OWN] = of_pipeline[1]
+        if own is not None and place == own.last:
+            of_place[OWN] = of_pipeline
         found: list[Row] = []
         for pooling, measured in of_place.items():
             x, main = measured.astype(np.float64), pooling == context.pooling
@@ -379,36 +383,65 @@ def partners(item: WrittenPartners | TextHalves, context: Context) -> Iterator[R
         yield from of_place
 
 
-def own_vectors(texts: Sequence[str], context: Context, max_tokens: int | None) -> tuple[Place, Floats] | None:
-    """Return what a sentence encoder itself returns for some texts, and the place of its last hidden state.
+@dataclass(frozen=True)
+class OwnVectors:
+    """What a sentence encoder itself returns for texts.
 
-    Returns:
-        None for a model that is none; the vectors are (texts, d) in float64.
+    Args:
+        context: of the analysis.
+        pipeline: what the encoder does after its last block.
+        limit: the most tokens that it reads of a text.
+        last: the place of its last hidden state.
+        of_text: the vector of each text so far, (d,) in float64, by what the tokenizer gets.
     """
-    from reporter.metrics._items import encode
-    from reporter.models.places import Place
-    from reporter.models.sentence import read_pipeline
 
-    model = context.model
-    try:
-        pipeline = read_pipeline(model.checkpoint.folder)
-    except ReporterError as error:
-        context.warnings.append(str(error))
-        return None
-    if pipeline is None:
-        return None
-    last = Place(model.anatomy.last_hidden_state, model.anatomy.layers)
-    reading = pipeline.reading
-    given = [reading.given(text) for text in texts]
-    prompt = list(encode([reading.given("")], context)) if reading.prompt.strip() else []
-    prompt_tokens = sum(len(text.ids) - int(text.special[-1]) for text in prompt)
-    limit = min(limit for limit in (reading.max_tokens, max_tokens, sys.maxsize) if limit)
-    vectors: dict[int, Floats] = {}
-    distinct = list(dict.fromkeys(given))
-    for encoded in encode(distinct, context, limit):
-        vectors[encoded.index] = pipeline.vector(encoded.states[last], prompt_tokens)
-    row_of = {text: row for row, text in enumerate(distinct)}
-    return last, np.stack([vectors[row_of[text]] for text in given])
+    context: Context
+    pipeline: SentencePipeline
+    limit: int
+    last: Place
+    of_text: dict[str, Floats] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, context: Context, max_tokens: int | None) -> OwnVectors | None:
+        """Return them for a sentence encoder, None for another model."""
+        from reporter.models.places import Place
+        from reporter.models.sentence import read_pipeline
+
+        model = context.model
+        try:
+            pipeline = read_pipeline(model.checkpoint.folder)
+        except ReporterError as error:
+            context.warnings.append(str(error))
+            return None
+        if pipeline is None:
+            return None
+        limit = min(limit for limit in (pipeline.reading.max_tokens, max_tokens, sys.maxsize) if limit)
+        return cls(context, pipeline, limit, Place(model.anatomy.last_hidden_state, model.anatomy.layers))
+
+    @cached_property
+    def prompt_tokens(self) -> int:
+        """How many tokens its prompt has."""
+        from reporter.metrics._items import encode
+
+        prompt = self.pipeline.reading.prompt
+        read = encode([self.pipeline.reading.given("")], self.context) if prompt.strip() else ()
+        return sum(len(text.ids) - int(text.special[-1]) for text in read)
+
+    def take(self, text: str, encoded: EncodedText) -> None:
+        """Take the vector of a text from its states, if the encoder itself would read it just so."""
+        if self.pipeline.reading.given(text) == text and len(encoded.ids) <= self.limit:
+            self.of_text[text] = self.pipeline.vector(encoded.states[self.last], self.prompt_tokens)
+
+    def of_texts(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors of some texts, (texts, d); what was not taken goes through the model."""
+        from reporter.metrics._items import encode
+
+        given = [self.pipeline.reading.given(text) for text in texts]
+        if unread := [text for text in dict.fromkeys(given) if text not in self.of_text]:
+            for encoded in encode(unread, self.context, self.limit):
+                vector = self.pipeline.vector(encoded.states[self.last], self.prompt_tokens)
+                self.of_text[unread[encoded.index]] = vector
+        return np.stack([self.of_text[text] for text in given])
 
 
 def _measured(place: Place, pooling: str, x: Floats, scores: Floats | None, main: bool, halves: bool) -> Iterator[Row]:
