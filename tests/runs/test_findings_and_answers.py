@@ -48,7 +48,7 @@ def test_the_planted_layer_pooling_and_concepts_come_out(labelled, store, out, m
         concept, _, which = text.split()[:3]
         return x + 5 * (which == "second" and place.layer >= CONCEPTS[concept]) * np.eye(WIDTH)[len(concept)]
 
-    def pooled_by(texts, context, poolings, max_tokens=None, what="texts"):
+    def pooled_by(texts, context, poolings, max_tokens=None, what="texts", also=None):
         places = context.layout.places
         return {by: {at: np.stack([vector(text, at, by) for text in texts]) for at in places} for by in poolings}
 

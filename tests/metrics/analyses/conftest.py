@@ -34,7 +34,7 @@ def made_up(monkeypatch):
     """Return a function that makes a context in which texts have the vectors that a test gives them, at two places."""
 
     def get(vector_of, corpora=None, seed=0):
-        def pooled_by(texts, context, poolings, *_):
+        def pooled_by(texts, context, poolings, *_, **__):
             at = {place: np.stack([vector_of(text, place) for text in texts]) for place in context.layout.places}
             return dict.fromkeys(poolings, at)
 
