@@ -187,5 +187,7 @@ def contrast(
 
 
 def mean_over(origins: Origins, numbers: Mapping[str, Estimates]) -> Estimates:
-    """Return the means of P numbers over independent models, with what is known of their errors."""
+    """Return the means of P numbers over independent models, with what is known of their errors; of one its numbers."""
+    if len(numbers) == 1:
+        return next(iter(numbers.values()))
     return Group.of(Kinship.of(origins, list(numbers)), numbers).means

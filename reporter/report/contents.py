@@ -262,7 +262,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
         overview=overview,
         explorers=explorers,
         sinks=sinks,
-        compared=read_compared(overview.numbers, scene, main, [*findings.about, *claims.about]),
+        compared=read_compared(overview.stored, main, [*findings.about, *claims.about]),
         texts=read_texts(read, name),
         behind=read_behind(read, name),
         numbers_hash=read_hash(read, name),

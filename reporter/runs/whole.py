@@ -24,6 +24,7 @@ from reporter.core.outputs import replacing
 from reporter.core.places import ranges
 from reporter.core.progress import Progress
 from reporter.core.table import FREE
+from reporter.judge.comparison import write_comparison
 from reporter.judge.contrasts import mean_over
 from reporter.judge.estimates import Estimates
 from reporter.judge.judging import judge, registration_lines
@@ -53,6 +54,8 @@ def derive(study: Study, store: Store, progress: Progress, partial: bool = False
     write_statistics(store, study.study)
     with progress.clock.within("claims"):
         write_over_models(store, study.study)
+        if _looked_at(store, study.study) is None:  # numbers changed
+            write_comparison(store, study.study)
         words = judge_claims(study, store, progress, partial)
     with progress.clock.within("answers"):
         write_answers(store, study.study, progress)
@@ -329,14 +332,18 @@ def tally(verdicts: list[Verdict]) -> str:
     return f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)}: {words}{corrected}"
 
 
+def _looked_at(store: Store, study: str) -> int | None:
+    """Return how many tests the last search for findings made; None if numbers changed since."""
+    counts = [row["looked_at"] for row in store.records(_LOOKED_AT, {"study": study})]
+    return counts[0] if counts else None
+
+
 def write_findings(study: Study, store: Store, progress: Progress) -> int:
     """Store the findings of a study if its numbers changed since the last search, print them, return their number."""
     if not (study.metrics and study.corpora) and not study.sections.get("pairs"):
         store.replace("findings", study.study, [])
         return 0
-    counts = [row["looked_at"] for row in store.records(_LOOKED_AT, {"study": study.study})]
-    looked_at = counts[0] if counts else None
-    if looked_at is None:
+    if (looked_at := _looked_at(store, study.study)) is None:
         from reporter.judge.questions import find
 
         try:
@@ -500,6 +507,7 @@ def _derive_again(store: Store, study: str, progress: Progress) -> None:
         for sentence in write_same_weights(store, study):
             progress.note(f"  {sentence}")
         write_over_models(store, study)
+        write_comparison(store, study)
         write_answers(store, study, progress)
         return
     derive(spec, store, progress)
