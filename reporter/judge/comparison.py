@@ -22,14 +22,14 @@ from reporter.core.table import FREE, LAST_CHECKPOINT
 from reporter.judge.contrasts import contrast, mean_over
 from reporter.judge.estimates import FEWEST_MODELS, Array, Estimates
 from reporter.judge.kinship import Origins
-from reporter.judge.numbers import CORPUS_SIZES, declared
+from reporter.judge.numbers import declared
 from reporter.judge.outcomes import LEVEL
 from reporter.judge.points import around
-from reporter.judge.profiles import Profile, common_depths, in_common, stored_profiles
+from reporter.judge.profiles import Profile, common_depths, in_common, read_profiles
 from reporter.judge.questions.subjects import share_of_range
 from reporter.metrics.base import Statistic
 from reporter.store import Store
-from reporter.store.rows import in_order, order_of, spec_of
+from reporter.store.rows import in_order, order_of
 from reporter.store.schema import Comparison
 
 Row = dict[str, Any]
@@ -52,10 +52,6 @@ WHERE study = $study AND list_contains($statistics, metric || '.' || statistic)
   AND value IS NOT NULL AND (site IS NULL OR site IN ('embedding', 'block')) AND {LAST_CHECKPOINT}
   AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
 ORDER BY metric, statistic, corpus, view, model, layer
-"""
-_PARTS = f"""
-SELECT * EXCLUDE (study) FROM text_parts
-WHERE study = $study AND list_contains($statistics, metric || '.' || statistic) AND {LAST_CHECKPOINT}
 """
 
 
@@ -394,26 +390,23 @@ def at_common_depths(a: Curve, b: Curve) -> tuple[Curve, Curve]:
 def write_comparison(store: Store, study: str) -> None:
     """Compute the comparison of a study from its numbers, and replace the stored one."""
     statistics = {name: statistic for name, (_, statistic) in declared().items() if statistic.main}
-    named = {"study": study, "statistics": list(statistics)}
-    written = store.records("SELECT spec, views FROM studies WHERE study = $study", {"study": study})
-    spec = written[0]["spec"] if written else None
-    order = order_of(spec)
-    models = store.records("SELECT * FROM models WHERE study = $study ORDER BY model, position", {"study": study})
+    facts = {"study": study}
+    written = store.records("SELECT spec, views FROM studies WHERE study = $study", facts)
+    order = order_of(written[0]["spec"] if written else None)
+    models = store.records("SELECT * FROM models WHERE study = $study ORDER BY model, position", facts)
     own = [row for row in models if row["status"] != "failed" and row["baseline"] is None]
     roles = {row["model"]: row["role"] for row in in_order(own, "model", order["models"])}
     bases = {row["model"]: row["base"] for row in own if row["is_last"]}
-    units = {row["corpus"]: int(row["texts"]) for row in store.records(CORPUS_SIZES, {"study": study})}
-    rows, parts = store.records(PROFILES, named), store.records(_PARTS, named)
-    fixed = spec_of(spec).get("texts") == "fixed"
+    rows = store.records(PROFILES, facts | {"statistics": list(statistics)})
     profiles = {
         (f"{row['metric']}.{row['statistic']}", row["corpus"], row["view"], row["model"]): profile
-        for (row, *_), profile in stored_profiles(rows, parts, units, statistics, fixed)
+        for (row, *_), profile in read_profiles(store, study, rows, statistics, LAST_CHECKPOINT)
     }
     stored = {row["view"] for row in rows}
-    declared_views = stored_json(written[0]["views"] or "[]") if written else []
-    views = [view for view in dict.fromkeys((*declared_views, *TOKEN_SETS, *sorted(stored))) if view in stored]
+    named = stored_json(written[0]["views"] or "[]") if written else []
+    views = [view for view in dict.fromkeys((*named, *TOKEN_SETS, *sorted(stored))) if view in stored]
     comparing = Comparing(Sides.of(roles, bases), Origins(models, {}), statistics, views, profiles)
     corpora = in_order(
-        [{"corpus": corpus} for corpus in {key[1]: None for key in profiles}], "corpus", order["corpora"]
+        [{"corpus": corpus} for corpus in {row["corpus"]: None for row in rows}], "corpus", order["corpora"]
     )
     store.replace("comparisons", study, [row for of in corpora for row in comparing.rows(of["corpus"])])

@@ -12,9 +12,11 @@ import numpy as np
 
 from reporter.core.places import ranges
 from reporter.judge.estimates import Array, Estimates, measured, stacked
-from reporter.judge.numbers import PATH, MetricRow, Missing, Numbers, at_layer
+from reporter.judge.numbers import CORPUS_SIZES, PATH, MetricRow, Missing, Numbers, at_layer
 from reporter.judge.points import Points
 from reporter.metrics.base import Statistic
+from reporter.store import Store
+from reporter.store.rows import spec_of
 
 PROFILE = ("model", "checkpoint", "corpus", "view", "metric", "statistic")
 """Columns of ``layer_metrics`` that a profile has once."""
@@ -148,6 +150,18 @@ def stored_profiles(
         layers = () if free[0]["layer"] is None else tuple(row["layer"] for row in free)
         ends = tuple((row["depth"] or 0.0, row["layer"], row["value"]) for row in every if row.get("fixed"))
         yield free, Profile(free[0]["model"], free[0]["corpus"], x, numbers, layers, fixed=ends)
+
+
+def read_profiles(
+    store: Store, study: str, rows: Iterable[dict[str, Any]], statistics: Mapping[str, Statistic], which: str = "true"
+) -> Iterator[tuple[list[dict[str, Any]], Profile]]:
+    """Yield the profiles of rows of a study; ``which`` is a condition on the checkpoints that they are of."""
+    facts = {"study": study}
+    written = store.records("SELECT spec FROM studies WHERE study = $study", facts)
+    fixed = any(spec_of(row["spec"]).get("texts") == "fixed" for row in written)
+    units = {row["corpus"]: int(row["texts"]) for row in store.records(CORPUS_SIZES, facts)}
+    parts = store.records(f"SELECT * EXCLUDE (study) FROM text_parts WHERE study = $study AND {which}", facts)
+    return stored_profiles(rows, parts, units, statistics, fixed)
 
 
 @dataclass(frozen=True)

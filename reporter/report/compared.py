@@ -8,21 +8,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Drawn, Read, filled
 from reporter.charts.layout import Scene
-from reporter.charts.styles import MEANS, OTHER, ModelStyle
+from reporter.charts.styles import MEANS, ModelStyle
 from reporter.core.numbers import Measured, estimate
 from reporter.judge.comparison import Side, Sides, compared_views
 from reporter.report.tables import Row, rows_of
 from reporter.store.rows import spec_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from reporter.metrics.base import Statistic
     from reporter.report.contents import Contents
 
@@ -34,7 +31,6 @@ COMPARISONS = """
 SELECT * EXCLUDE (study) FROM comparisons WHERE study = $study
 ORDER BY corpus, view, metric, statistic, span, side, minus NULLS FIRST, depth_first
 """
-_NO_NUMBER: Row = {"value": None, "ci_low": None, "ci_high": None}
 
 
 @dataclass(frozen=True)
@@ -53,10 +49,6 @@ class Number:
     def of(cls, row: Row | None) -> Number:
         """Return the number of a row; none without a row."""
         return cls() if row is None else cls((row["value"], row["ci_low"], row["ci_high"]))
-
-    def as_written(self, text: str) -> Number:
-        """Return it with its text beside others."""
-        return replace(self, written=text)
 
     @property
     def text(self) -> str:
@@ -82,7 +74,7 @@ class ShownSide:
 class StoredComparison:
     """The comparison of a study, with the facts of the study that its overview needs.
 
-    ``sets`` are its token sets, ``views`` those that sentences compare.
+    ``sets`` are its token sets, ``views`` those that sentences compare; ``frame`` has its rows.
     """
 
     def __init__(self, read: Read, contents: Contents, known: Mapping[str, Statistic]) -> None:
@@ -111,10 +103,10 @@ class StoredComparison:
         self.blocks = {str(row["model"]): int(row["layers"]) for row in contents.models if row.get("layers")}
         self.judged = bool(self.sides.tuned) and any(answer["name"] == "changed" for answer in contents.answers)
         self.sql = filled(COMPARISONS, study=scene.study)
+        self.frame = read(self.sql).astype(dict.fromkeys(("layer_first", "layer_last", "minus_layer"), "Int64"))
         self._rows: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
-        for row in rows_of(read(self.sql)) if known else []:
-            layers = {name: None if row[name] is None else int(row[name]) for name in _LAYERS}
-            self._rows[f"{row['metric']}.{row['statistic']}", row["corpus"], row["view"]].append(row | layers)
+        for row in rows_of(self.frame):
+            self._rows[f"{row['metric']}.{row['statistic']}", row["corpus"], row["view"]].append(row)
 
     def rows(self, name: str, corpus: str, view: str, **columns: Any) -> list[Row]:
         """Return the rows of a statistic whose columns have some values, by depth."""
@@ -165,80 +157,31 @@ class StoredComparison:
         return max((float(row["effect"]) for row in rows if row is not None), default=0.0)
 
 
-_LAYERS = ("layer_first", "layer_last", "minus_layer")
-
-
 def _metrics(value: Any) -> list[str]:
     """Return the metrics that a study names, in its order; none where it names all."""
     names = [str(next(iter(part), "")) if isinstance(part, dict) else str(part) for part in value or ()]
     return [] if not isinstance(value, list | tuple) or "all" in names else names
 
 
-# The table to download.
-
-
 @dataclass(frozen=True)
 class Compared:
-    """The main comparison.
+    """The comparison of several models, as tables to download.
 
     Args:
-        charts: the statistics, as the charts of their profiles.
-        views: the views beside each other.
-        tables: one for each ``corpus``: its ``roles``, then its ``models`` in the order of the legend. Each of these
-            has a ``name`` and ``cells``: the ``numbers`` of a statistic, one for each view; models have a ``style``.
-            Of two sides ``difference`` is a line like these, with the names that it is ``of``; else None.
-        sql: the query behind it.
-        frame: the numbers of all models and roles.
+        charts: the statistics, as the charts of their profiles, those that findings and claims are about first.
+        stored: the numbers.
     """
 
     charts: tuple[Drawn, ...]
-    views: tuple[str, ...]
-    tables: tuple[Row, ...]
-    sql: str
-    frame: pd.DataFrame
+    stored: StoredComparison
 
 
 def read_compared(stored: StoredComparison, main: Sequence[Drawn], first: Sequence[str]) -> Compared | None:
     """Compare the models; None where fewer than two have numbers, or there are none."""
     charts = [drawn for drawn in main if drawn.chart.kind in ("profile", "dots") and not drawn.empty]
-    if len(stored.styles) < 2 or not charts:
-        return None
     order = list(dict.fromkeys([*first, *(drawn.id for drawn in charts)]))
     charts.sort(key=lambda drawn: order.index(drawn.id))
-    sides, tables = stored.sides, list[Row]()
-    for corpus in stored.corpora:
-
-        def line(name: str, side: Side | None, corpus: str = corpus, **more: Any) -> Row:
-            of_side = stored.difference if side is None else partial(stored.mean, side=side)
-            numbers = [[of_side(drawn.id, corpus, view) or _NO_NUMBER for view in stored.views] for drawn in charts]
-            return {"name": name, "cells": [{"numbers": of_views} for of_views in numbers], **more}
-
-        models = [line(model, side, style=stored.styles[model]) for model, side in sides.each.items()]
-        if all(number["value"] is None for row in models for cell in row["cells"] for number in cell["numbers"]):
-            continue
-        roles = [
-            line(f"{stored.name_of(side)}, mean (interval over {'models' if len(side.models) > 2 else 'texts'})", side)
-            for role, side in sides.of_roles.items()
-            if side.several and role != OTHER
-        ]
-        names = [stored.name_of(side) for side in sides.pair]
-        difference = line(" − ".join(names), None, of=names) if names else None
-        tables.append({"corpus": corpus, "roles": roles, "models": models, "difference": difference})
-    frame = _frame(stored, sorted(drawn.id for drawn in charts))
-    return Compared(tuple(charts), stored.views, tuple(tables), stored.sql, frame) if tables else None
-
-
-def _frame(stored: StoredComparison, names: Sequence[str]) -> pd.DataFrame:
-    """Return the mean over layers of each role and each model."""
-    import pandas as pd
-
-    sides = [*(side for side in stored.sides.of_roles.values() if side.several), *stored.sides.each.values()]
-    rows = [
-        (name, corpus, view, side.role, None if side.several else side.name, row["models"], *Number.of(row).measured)
-        for name, corpus, view, side in product(names, stored.corpora, stored.sets, sides)
-        if (row := stored.mean(name, corpus, view, side))
-    ]
-    return pd.DataFrame(rows, columns=["statistic", "corpus", "view", "role", "model", "models", *_NO_NUMBER])
+    return Compared(tuple(charts), stored) if len(stored.styles) > 1 and charts and len(stored.frame) else None
 
 
 Profiles = dict[tuple[str, str, str], list[tuple[float, float]]]

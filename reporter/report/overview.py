@@ -173,12 +173,10 @@ def _cells(
     )
     if not sides.pair or not stored.comparable(name):
         return Cells(of_columns, None, lines, of_models)
-    difference = Number.of(stored.difference(name, corpus, view))
-    if len(of_columns) == 2:
-        written = compared(*(number.measured for number in (*of_columns, difference)))
-        *both, difference = map(Number.as_written, (*of_columns, difference), written)
-        of_columns = tuple(both)
-    return Cells(of_columns, difference, lines, of_models)
+    numbers = [number.measured for number in (*of_columns, Number.of(stored.difference(name, corpus, view)))]
+    written = compared(*numbers) if len(numbers) == 3 else [""] * len(numbers)
+    *shown, difference = map(Number, numbers, written)
+    return Cells(tuple(shown), difference, lines, of_models)
 
 
 def _paths(stored: StoredComparison, name: str, corpus: str) -> dict[str, tuple[tuple[ShownSide, str], ...]]:

@@ -63,6 +63,7 @@ def altered(tmp_path):
     return of
 
 
+TOKENS = "with special tokens"
 MORE = """UPDATE layer_metrics SET value = value + 0.2, ci_low = ci_low + 0.2, ci_high = ci_high + 0.2
 WHERE statistic = '{}' AND model = 'gpt2'"""
 
@@ -228,20 +229,17 @@ def test_roles_of_two_models_have_an_interval_over_texts(written, tmp_path):
     write_over_models(store, "made-up")
     write_comparison(store, "made-up")
     written()
-    columns, wanted = (
-        ("statistic", "corpus", "view", "role"),
-        ("motion.step_cosine", "a", "with special tokens", "decoder"),
-    )
+    columns, wanted = ("statistic", "corpus", "view", "span", "minus"), ("step_cosine", "a", TOKENS, "mean", "")
     table = rows_of(read(tmp_path / "made-up" / "data" / "compared.csv"))
-    rows = [row for row in table if tuple(row[name] for name in columns) == wanted]
-    own, (role,) = [row for row in rows if row["model"]], [row for row in rows if not row["model"]]
+    rows = {row["side"]: row for row in table if tuple(row[name] for name in columns) == wanted}
+    own, role = [rows[model] for model in ("model-1", "model-3")], rows["decoders"]
     assert role["models"] == "2" == str(len(own))
     frame = store.frame(
-        "SELECT * FROM layer_metrics WHERE statistic = 'step_cosine' AND view = 'with special tokens' AND corpus = 'a' "
+        f"SELECT * FROM layer_metrics WHERE statistic = 'step_cosine' AND view = '{TOKENS}' AND corpus = 'a' "
         "AND step IS NOT DISTINCT FROM if(model = 'model-3', 50, NULL)"
     )
     for row in own:
-        mean = frame[frame["model"] == row["model"]]["value"].mean()
+        mean = frame[frame["model"] == row["side"]]["value"].mean()
         assert float(row["value"]) == pytest.approx(mean, rel=1e-12)
     for column in ("value", "ci_low", "ci_high"):
         assert float(role[column]) == pytest.approx(sum(float(row[column]) for row in own) / 2)
