@@ -21,8 +21,8 @@ from reporter.core.places import TEXT_TOKENS, TOKEN_SETS, WITHOUT_SINKS
 from reporter.core.table import FREE, LAST_CHECKPOINT
 from reporter.judge.contrasts import contrast, mean_over
 from reporter.judge.estimates import FEWEST_MODELS, Array, Estimates
+from reporter.judge.facts import declared
 from reporter.judge.kinship import Origins
-from reporter.judge.numbers import declared
 from reporter.judge.outcomes import LEVEL
 from reporter.judge.points import around
 from reporter.judge.profiles import Profile, common_depths, in_common, read_profiles
@@ -162,6 +162,7 @@ class Curve(Profile):
         return {profile.model: profile.mean for profile in self.each or (self,)}
 
 
+@dataclass(frozen=True, eq=False)
 class Comparing:
     """What the comparison of a study is computed from.
 
@@ -173,18 +174,26 @@ class Comparing:
         profiles: by full name, corpus, token set and model.
     """
 
-    def __init__(
-        self,
-        sides: Sides,
-        origins: Origins,
-        statistics: Mapping[str, Statistic],
-        views: Sequence[str],
-        profiles: Mapping[tuple[str, str, str, str], Profile],
-    ) -> None:
-        self.sides, self.origins, self.statistics = sides, origins, statistics
-        self.views, self.compared, self.profiles = views, compared_views(views), profiles
-        self.curve: Callable[[str, str, str, Side], Curve | None] = cache(self._curve)
-        self.tests: Callable[[str], int] = cache(self._tests)
+    sides: Sides
+    origins: Origins
+    statistics: Mapping[str, Statistic]
+    views: Sequence[str]
+    profiles: Mapping[tuple[str, str, str, str], Profile]
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The token sets whose layers are compared."""
+        return compared_views(self.views)
+
+    @cached_property
+    def curve(self) -> Callable[[str, str, str, Side], Curve | None]:
+        """Returns a statistic of a side over depth, by its name, corpus and token set."""
+        return cache(self._curve)
+
+    @cached_property
+    def tests(self) -> Callable[[str], int]:
+        """Returns how many comparisons are made on a corpus."""
+        return cache(self._tests)
 
     def rows(self, corpus: str) -> list[Row]:
         """Return the numbers of all sides on a corpus, and their differences, as rows of ``comparisons``."""

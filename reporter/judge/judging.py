@@ -269,8 +269,8 @@ def _few_texts(numbers: Numbers, claim: Claim, finding: Outcome) -> str:
     measured = [name for name in statistics_of(claim) if name.partition(".")[0] not in numbers.study.sections]
     corpora = finding.detail.get("corpora", ()) if measured else ()
     if queries_of(claim) and finding.tested:
-        corpora = [*corpora, *numbers.texts()]
-    texts = {corpus: numbers.texts().get(corpus, VERDICT_TEXTS) for corpus in corpora}
+        corpora = [*corpora, *numbers.facts.texts]
+    texts = {corpus: numbers.facts.texts.get(corpus, VERDICT_TEXTS) for corpus in corpora}
     few = ", ".join(f"{count} in {corpus}" for corpus, count in texts.items() if count < VERDICT_TEXTS)
     return few and (
         f"too few texts: {few}; a verdict needs {VERDICT_TEXTS}, or `texts: fixed` if they are the whole population"
@@ -280,7 +280,7 @@ def _few_texts(numbers: Numbers, claim: Claim, finding: Outcome) -> str:
 def _statistics_and_tables(numbers: Numbers, claim: Claim) -> dict[str, list[str]]:
     names, tables = list(statistics_of(claim)), list[str]()
     for query in queries_of(claim):
-        named, read = numbers.asked(query)
+        named, read = numbers.facts.asked(query)
         names += named
         tables += read
     return {"metrics": list(dict.fromkeys(names))} | ({"tables": list(dict.fromkeys(tables))} if tables else {})

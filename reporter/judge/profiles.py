@@ -12,7 +12,8 @@ import numpy as np
 
 from reporter.core.places import ranges
 from reporter.judge.estimates import Array, Estimates, measured, stacked
-from reporter.judge.numbers import CORPUS_SIZES, PATH, MetricRow, Missing, Numbers, at_layer
+from reporter.judge.facts import CORPUS_SIZES
+from reporter.judge.numbers import PATH, MetricRow, Missing, Numbers, at_layer
 from reporter.judge.points import Points
 from reporter.metrics.base import Statistic
 from reporter.store import Store
@@ -192,10 +193,7 @@ class Profiles:
         Raises:
             Missing: there are none, or one is NULL (but for the embedding, which is left out then).
         """
-        rows = self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step)
-        rows, fixed = self._without_fixed_ends(at_layer(rows, None, self.site))
-        profile = self._along(rows, model, corpus)
-        return replace(profile, fixed=fixed, notes=(*profile.notes, *self._told(model, fixed)))
+        return self.last(model, corpus, whole=False)
 
     def _told(self, model: str, fixed: Fixed) -> list[str]:
         return [
@@ -219,7 +217,7 @@ class Profiles:
         """
         rows = [row for row in self._of(corpus) if row.model == model]
         if not rows:
-            raise Missing(f"there are no numbers of {model}: {self.numbers.why_failed(model)}")
+            raise Missing(f"there are no numbers of {model}: {self.numbers.reasons.why_failed(model)}")
         checkpoints: dict[str, list[MetricRow]] = defaultdict(list)
         for row in rows:
             checkpoints[row.checkpoint].append(row)
@@ -237,12 +235,14 @@ class Profiles:
         means = stacked([profile.mean for profile in of_steps]).transposed
         return Profile(model, corpus, np.array(steps, dtype=float), means, tuple(steps), notes)
 
-    def last(self, model: str, corpus: str) -> Profile:
+    def last(self, model: str, corpus: str, whole: bool = True) -> Profile:
         """Return the points that one number of a model is the mean of: a layer, or all layers."""
-        return self.one(self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step), model, corpus)
+        return self.one(self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step), model, corpus, whole)
 
-    def one(self, rows: Sequence[MetricRow], model: str, corpus: str) -> Profile:
+    def one(self, rows: Sequence[MetricRow], model: str, corpus: str, whole: bool = True) -> Profile:
         """Return the points of one checkpoint: a layer, or all layers that are not fixed by definition.
+
+        ``whole`` tells whether it may be a number of the whole model.
 
         Raises:
             Missing: there is none, or the layer's value is fixed by definition.
@@ -258,7 +258,7 @@ class Profiles:
                 if layer == at_place[0].layer:
                     raise Missing(f"{by_definition(self.full_name, layer, model, value)}; name another layer")
             free, fixed = at_place, ()
-        profile = self._along(free, model, corpus, whole=True)
+        profile = self._along(free, model, corpus, whole)
         return replace(profile, fixed=fixed, notes=(*profile.notes, *self._told(model, fixed)))
 
     def _of(self, corpus: str) -> list[MetricRow]:
@@ -267,7 +267,7 @@ class Profiles:
             raise Missing(f"there are no numbers of {self.full_name} on corpus '{corpus}' for token set '{self.view}'")
         return rows
 
-    def _along(self, rows: Sequence[MetricRow], model: str, corpus: str, whole: bool = False) -> Profile:
+    def _along(self, rows: Sequence[MetricRow], model: str, corpus: str, whole: bool) -> Profile:
         if not rows:
             where = "its layers" if self.site is None else f"site '{self.site}'"
             raise Missing(f"{model} has no numbers of {self.full_name} at {where}")
@@ -275,21 +275,21 @@ class Profiles:
             raise Missing(f"{self.full_name} is one number for the whole model, without a profile over depth")
         notes = []
         if rows[0].layer == 0 and rows[0].value is None and len(rows) > 1:
-            reason = self.numbers.why_missing(self.full_name, rows[0], self.view)
+            reason = self.numbers.reasons.why_missing(self.full_name, rows[0], self.view)
             notes.append(f"the embedding of {model} is left out: {reason}")
             rows = rows[1:]
         for row in rows:
             if row.value is None:
                 suffix = "" if row.layer is None else f" at layer {row.layer}"
-                reason = self.numbers.why_missing(self.full_name, row, self.view)
+                reason = self.numbers.reasons.why_missing(self.full_name, row, self.view)
                 raise Missing(f"{self.full_name} of {model} on '{corpus}' has no value{suffix}: {reason}")
         values = np.array([row.value for row in rows], dtype=float)
         estimates = measured(
             values,
             [(row.low, row.high) for row in rows],
             self.numbers.parts_of(self.full_name, self.view, rows),
-            self.numbers.texts_of(self.full_name, corpus),
-            self.numbers.bounds(self.full_name),
+            self.numbers.facts.texts_of(self.full_name, corpus),
+            self.numbers.facts.bounds(self.full_name),
             self.numbers.study.texts == "fixed",
         )
         if not estimates.known:

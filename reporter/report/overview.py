@@ -12,7 +12,7 @@ from reporter.charts.styles import DECODER, ENCODER
 from reporter.core.numbers import compared, counted, whole
 from reporter.core.places import capital, listed
 from reporter.judge.comparison import PAIR
-from reporter.judge.numbers import main_statistics
+from reporter.judge.facts import main_statistics
 from reporter.report import tables as queries
 from reporter.report.citing import read_passes, span
 from reporter.report.compared import Number, ShownSide, StoredComparison, path_of

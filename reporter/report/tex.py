@@ -13,7 +13,7 @@ from reporter.charts.picture import Figure, capitalised
 from reporter.charts.styles import OTHER, ordered
 from reporter.core.numbers import Measured, compared, estimate, estimates, is_null, p_value, whole
 from reporter.core.places import place as layer_name
-from reporter.judge.numbers import with_analyses
+from reporter.judge.facts import with_analyses
 from reporter.report.citing import in_words, read_passes, span
 from reporter.report.compared import Number
 from reporter.report.contents import Contents

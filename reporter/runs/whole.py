@@ -27,9 +27,10 @@ from reporter.core.table import FREE
 from reporter.judge.comparison import write_comparison
 from reporter.judge.contrasts import mean_over
 from reporter.judge.estimates import Estimates
+from reporter.judge.facts import with_analyses
 from reporter.judge.judging import judge, registration_lines
 from reporter.judge.kinship import Origins
-from reporter.judge.numbers import PATH, with_analyses
+from reporter.judge.numbers import PATH
 from reporter.judge.profiles import Profile, common_depths, in_common, read_profiles
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations

@@ -143,7 +143,7 @@ class _Related:
 
 
 def _compares_roles(claim: RelationClaim, numbers: Numbers) -> bool:
-    return claim.relation.over == "models" and len(numbers.roles_of(claim.relation.models)) > 1
+    return claim.relation.over == "models" and len(numbers.facts.roles_of(claim.relation.models)) > 1
 
 
 def _sampled(claim: RelationClaim, study: Study) -> Iterator[Complaint]:
@@ -174,7 +174,7 @@ def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, 
         raise Missing("`x` and `y` are both scores; name a statistic as one of them")
     models, notes = numbers.models(claim.models, full_name, view, baseline)
     corpora = claims.on_corpora(numbers, claim.corpus, full_name, view)
-    strict = numbers.named(claim.models)
+    strict = numbers.facts.named(claim.models)
     each = strict if claim.every is None else claim.every
     fixed = numbers.study.texts == "fixed" and claim.over == "types"
     units: list[Outcome] = []
@@ -187,7 +187,7 @@ def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, 
         else:
             read = _over_layers if claim.over == "layers" else _over_types
             related, more = claims.left_out(models, partial(read, numbers, claim, view, corpus), strict)
-            kin = Kinship.of(numbers.origins, [correlation.model for correlation in related])
+            kin = Kinship.of(numbers.facts.origins, [correlation.model for correlation in related])
             notes += [*more, *kin.notes]
         alone = [_finding(claim, [pair], fixed) for pair in related]
         for pair, finding in zip(related, alone, strict=True) if claim.over != "models" else ():
@@ -301,7 +301,7 @@ def _over_models(
 
     pairs, notes = claims.left_out(models, read, strict)
     by_model = dict(pairs)
-    kin = Kinship.of(numbers.origins, list(by_model))
+    kin = Kinship.of(numbers.facts.origins, list(by_model))
     if len(pairs) < FEWEST:
         raise Missing(f"{len(pairs)} models have both {claim.x} and {claim.y}; at least {FEWEST} are needed")
     few = len(kin.units) < FEWEST  # enough models, but relatives: their correlation is shown, and nothing tested

@@ -97,7 +97,7 @@ def stays_finding(numbers: Numbers, claim: StaysClaim, view: str, baseline: str 
         raise Missing("every entry of `values` is null; write the guard again with `reporter export --guard`")
     beyond = [comparison for comparison in compared if comparison.moved > 1]
     shown = beyond[0] if beyond else max(compared, key=lambda comparison: comparison.moved)
-    statistic = numbers.statistic(kept.metric)
+    statistic = numbers.facts.statistic(kept.metric)
     step = statistic is not None and statistic.per == "step"
     ahead = kept.metric.endswith(".to_last") or (statistic is not None and "last" in dict(statistic.fixed))
     notes = []

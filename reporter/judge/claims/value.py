@@ -184,7 +184,7 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
         if isinstance(source, float):
             return Bounded.exactly(source)
         if isinstance(source, SqlNumber):
-            texts = min(numbers.texts().values(), default=None)
+            texts = min(numbers.facts.texts.values(), default=None)
             number = sql_number(numbers.store, numbers.study, source.sql, texts)
         else:
             number = metric_number(numbers, source, view, baseline)
@@ -233,7 +233,7 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
         detail["difference"] = {"value": nearest.value, "ci_low": low_end, "ci_high": high_end}
     bounds: Bounds = (None, None)
     if isinstance(quantity, MetricNumber):
-        bounds = numbers.bounds(quantity.metric)
+        bounds = numbers.facts.bounds(quantity.metric)
         detail["models"] = [quantity.model]
         detail["corpora"] = [numbers.corpus_of(quantity.metric, quantity.view or view, quantity.corpus)]
         if quantity.against:
@@ -251,7 +251,7 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
 
 def _described(numbers: Numbers, source: MetricNumber) -> str:
     """Return what a number is: its statistic, and its layer where it has one."""
-    statistic = numbers.statistic(source.metric)
+    statistic = numbers.facts.statistic(source.metric)
     step = statistic is not None and statistic.per == "step"
     if source.layer is None:
         return f"{source.metric} at the {source.site}" if source.site in ("embedding", "final") else source.metric
@@ -291,9 +291,9 @@ def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
         return []
     notes = []
     corpus = numbers.corpus_of(source.metric, source.view or view, source.corpus)
-    statistic = numbers.statistic(source.metric)
+    statistic = numbers.facts.statistic(source.metric)
     if statistic is not None and statistic.grows:
-        words = next((row["words"] for row in numbers.corpus_sizes() if row["corpus"] == corpus), None)
+        words = numbers.facts.corpora.get(corpus, {}).get("words")
         notes += [f"{source.metric} depends on the size of the corpus: {corpus} has {words:,} words"] if words else []
     for other in _bounds(claim):
         if isinstance(other, MetricNumber) and source.metric == other.metric:
@@ -366,18 +366,18 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
         raise Missing(f"there is no number{suffix}: {where}")
     row = matches[0]
     if row.value is None:
-        raise Missing(f"{where} has no value: {numbers.why_missing(source.metric, row, under)}")
+        raise Missing(f"{where} has no value: {numbers.reasons.why_missing(source.metric, row, under)}")
     ends = fixed_ends(at_layer(checkpoint, None, None)) if row.site in PATH else ()
     notes = tuple(by_definition(source.metric, layer, model, suffix) for _, layer, suffix in ends if layer == row.layer)
     estimates = _estimates(
         row.value,
         (row.low, row.high),
         numbers.parts_of(source.metric, under, [row]),
-        numbers.texts_of(source.metric, corpus),
-        numbers.bounds(source.metric),
+        numbers.facts.texts_of(source.metric, corpus),
+        numbers.facts.bounds(source.metric),
     )
     number = Bounded(estimates, notes, corpus=corpus)
-    statistic = numbers.statistic(source.metric)
+    statistic = numbers.facts.statistic(source.metric)
     if statistic is not None and statistic.rarest is not None:
         number = with_unseen(number, statistic.rarest, row.n, source.metric)
     has_interval = statistic is not None and statistic.interval and not source.metric.endswith("_floor")
@@ -429,7 +429,7 @@ def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: s
         and (source.layer != "last" or len(depths) == 1)
         and (source.layer is not None or single or matches[0].layer is None)
     ):
-        row, texts = matches[0], numbers.texts_of(source.metric, corpus)
+        row, texts = matches[0], numbers.facts.texts_of(source.metric, corpus)
         down, up = (np.array([error]) for error in row.errors(texts) or (0.0, 0.0))
         return Bounded(Estimates(np.array([row.value]), np.maximum(down, up), freedom(texts), tails=(down, up)))
     if not (mine.known and theirs.known):

@@ -48,10 +48,9 @@ ONLY = f"the interval is over texts: {THESE_MODELS}"
 
 def ask_roles(subjects: Subjects) -> Iterator[Test]:
     """Yield tests of whether each statistic's mean over layers and corpora differs between the roles."""
+    roles = subjects.numbers.facts.roles
     for full_name, models in _by_statistic(subjects):
-        sides = [
-            {m: statistics for m, statistics in models.items() if subjects.numbers.role_of(m) == role} for role in ROLES
-        ]
+        sides = [{m: statistics for m, statistics in models.items() if roles.get(m) == role} for role in ROLES]
         groups = _groups(subjects, sides)
         if subjects.statistics[full_name].within_role or len(groups) < len(ROLES):
             continue
@@ -62,7 +61,7 @@ def ask_roles(subjects: Subjects) -> Iterator[Test]:
 
 def ask_models(subjects: Subjects) -> Iterator[Test]:
     """Yield tests of whether two models differ in each mean over layers and corpora, if all have the same role."""
-    if all(any(subjects.numbers.role_of(model) == role for model in subjects.models) for role in ROLES):
+    if all(any(subjects.numbers.facts.roles.get(model) == role for model in subjects.models) for role in ROLES):
         return  # the roles are compared instead
     for full_name, models in _by_statistic(subjects):
         if len(models) > 1 and not subjects.statistics[full_name].within_role:
@@ -98,7 +97,7 @@ def _groups(subjects: Subjects, sides: Sequence[Side], baseline: str = "") -> li
             means = {
                 model: over_corpora([kept[id(profile)] for profile in profiles]) for model, profiles in side.items()
             }
-            groups.append(Group.of(Kinship.of(subjects.numbers.origins, list(means)), means))
+            groups.append(Group.of(Kinship.of(subjects.numbers.facts.origins, list(means)), means))
     return [group for group in groups if group.known]
 
 

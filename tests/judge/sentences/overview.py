@@ -8,8 +8,8 @@ from pandas import DataFrame
 
 from reporter.charts.styles import ModelStyle
 from reporter.judge.comparison import Comparing, Sides
+from reporter.judge.facts import main_statistics
 from reporter.judge.kinship import Origins
-from reporter.judge.numbers import main_statistics
 from reporter.judge.profiles import PROFILE, stored_profiles
 from reporter.report.findings import picture
 from reporter.report.overview import read_overview
