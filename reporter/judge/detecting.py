@@ -116,7 +116,7 @@ def detectable(store: Store, study: Study, planned: Mapping[str, int]) -> Iterat
         if isinstance(finding, str) or not finding.tested or finding.part is None:
             yield f"claim {name}: {finding if isinstance(finding, str) else finding.why or 'no number has an interval'}"
             continue
-        corpora = [corpus for corpus in finding.detail.get("corpora", stored) if corpus in stored and corpus in planned]
+        corpora = [corpus for corpus in finding.detail.corpora or stored if corpus in stored and corpus in planned]
         sizes = _sizes(corpora or list(stored), stored, planned)
         yield _of_claim(name, finding, len(study.claims), *sizes, units[(corpora or list(units))[0]])
     widths = store.records(_WIDTHS, {"study": study.study, "view": study.views[0], "names": list(main_statistics())})

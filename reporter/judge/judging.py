@@ -267,7 +267,7 @@ def _few_texts(numbers: Numbers, claim: Claim, finding: Outcome) -> str:
     if numbers.study.texts == "fixed" or not kind_of(claim).samples:
         return ""
     measured = [name for name in statistics_of(claim) if name.partition(".")[0] not in numbers.study.sections]
-    corpora = finding.detail.get("corpora", ()) if measured else ()
+    corpora = finding.detail.corpora if measured else ()
     if queries_of(claim) and finding.tested:
         corpora = [*corpora, *numbers.facts.texts]
     texts = {corpus: numbers.facts.texts.get(corpus, VERDICT_TEXTS) for corpus in corpora}
@@ -299,7 +299,7 @@ def _verdict(
     shown = finding.shown(word)
     claimed = shown.wanted
     needed = (power(finding, 1 if adjusted is None else tested), finding.instead) if word == "inconclusive" else ()
-    detail = {key: value for key, value in finding.detail.items() if value not in (None, [], "")}
+    detail = {key: value for key, value in vars(finding.detail).items() if value not in (None, [], (), "")}
     more = {
         "alone": alone if word != alone else None,
         "tested": None if adjusted is None else tested,

@@ -17,7 +17,7 @@ from reporter.judge.estimates import FEWEST_MODELS, Bounds, Estimates, clipped
 from reporter.judge.facts import declared
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing, Numbers
-from reporter.judge.outcomes import THESE_MODELS, Outcome, Range, inequalities
+from reporter.judge.outcomes import THESE_MODELS, Detail, Outcome, Range, inequalities
 from reporter.judge.profiles import Profile, Profiles, in_common
 from reporter.metrics.base import Statistic
 from reporter.study import Study
@@ -176,21 +176,21 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
             "set without sinks leaves them out"
         )
     notes += [] if same else _copies(numbers, [model for model, *_ in each_a], [model for model, *_ in each_b])
-    detail: dict[str, Any] = {
-        "statistic": f"{claim.metric} ({where}): {a.name} minus {b.name}",
-        "definition": _rule(claim.is_, a.name, b.name, least),
-        "models": models,
-        "corpora": corpora,
-        "effect": {"a": a.name, "b": b.name, "mean_a": found_a.mean, "mean_b": found_b.mean}
+    detail = Detail(
+        statistic=f"{claim.metric} ({where}): {a.name} minus {b.name}",
+        definition=_rule(claim.is_, a.name, b.name, least),
+        models=models,
+        corpora=corpora,
+        effect={"a": a.name, "b": b.name, "mean_a": found_a.mean, "mean_b": found_b.mean}
         | {"n_a": len(found_a.values), "n_b": len(found_b.values), "g": g},
-        "evidence": [
+        evidence=[
             row
             for each, side in ((each_a, a), (each_b, b))
             for row in _evidence(each, side, numbers.facts.bounds(claim.metric), fixed)
         ],
-        "notes": notes,
-        "sql": claims.layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
-    }
+        notes=notes,
+        sql=claims.layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
+    )
     unsure = next((side for side in (found_a, found_b) if not side.known), found_a)
     alone = {}
     if same and len(each_a) > 1:
@@ -211,7 +211,7 @@ def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float
     """Return what is found of each model by itself, on both sides' corpora."""
     other, findings, name = dict(b), dict[str, Outcome](), "the difference"
     for model, number in a:
-        finding = _tested(numbers, claim, number.minus(other[model]), least, name, detail={"statistic": name})
+        finding = _tested(numbers, claim, number.minus(other[model]), least, name, detail=Detail(name))
         finding = finding if finding.tested else replace(finding, why=claims.no_error(1, [model]))
         findings[model] = finding.as_exact() if finding.tested and numbers.study.texts == "fixed" else finding
     return findings

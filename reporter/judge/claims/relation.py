@@ -40,6 +40,7 @@ from reporter.judge.numbers import PATH, Missing, Numbers
 from reporter.judge.outcomes import (
     LEVEL,
     THESE_MODELS,
+    Detail,
     Inequality,
     Outcome,
     Range,
@@ -429,7 +430,7 @@ def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) 
         wanted=claimed_range,
         why="" if certain else few,
         models=len(related) if several else 0,
-        detail={"statistic": name, "definition": f"the correlation is {claimed_range.text}"},
+        detail=Detail(name, f"the correlation is {claimed_range.text}"),
     )
     if finding.holds is not None and finding.fails is not None:
         holds, fails = finding.holds, finding.fails

@@ -26,7 +26,7 @@ from reporter.geometry.intervals import freedom, quantile
 from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, layer_sql, left_out
 from reporter.judge.estimates import Array, Bounds, Estimates, measured
 from reporter.judge.numbers import PATH, Missing, Numbers, at_layer, finite
-from reporter.judge.outcomes import FIXED, Inequality, Outcome, Range, every
+from reporter.judge.outcomes import FIXED, Detail, Inequality, Outcome, Range, every
 from reporter.judge.profiles import by_definition, fixed_ends
 from reporter.store import Store
 from reporter.store.schema import Word
@@ -163,7 +163,7 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
     evidence = [
         {
             "model": model,
-            "corpus": finding.detail["corpora"][0],
+            "corpus": finding.detail.corpora[0],
             "value": finding.value,
             "ci_low": finding.low,
             "ci_high": finding.high,
@@ -174,6 +174,11 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
     sql = _sql(numbers, claim, view, baseline, list(each))
     whole = replace(every(list(each.values())), each=each if len(each) > 1 else {})
     return whole.with_detail(models=list(each), evidence=evidence, notes=notes, sql=sql)
+
+
+def _estimate(value: float, number: Estimates) -> dict[str, float | None]:
+    low, high = number.ends()
+    return {"value": value, "ci_low": low, "ci_high": high}
 
 
 def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Outcome:
@@ -218,26 +223,21 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
         for sign, bound, of in zip("><", (low, high), _bounds(claim), strict=True)
         if bound is not None and isinstance(of, MetricNumber | SqlNumber)
     ]
-    detail: dict[str, Any] = {
-        "statistic": quantity.sql if isinstance(quantity, SqlNumber) else _described(numbers, quantity),
-        "definition": f"supported if the whole 95 % interval is {shown}, refuted if none of it is",
-        "notes": notes,
-        "sql": _sql(numbers, claim, view, baseline),
-        "bounds": [
-            {"bound": text, "value": bound.value} | dict(zip(("ci_low", "ci_high"), bound.number.ends(), strict=True))
-            for text, bound in measured
-        ],
-    }
-    if measured and nearest is not None:
-        low_end, high_end = nearest.estimates.ends()
-        detail["difference"] = {"value": nearest.value, "ci_low": low_end, "ci_high": high_end}
+    detail = Detail(
+        quantity.sql if isinstance(quantity, SqlNumber) else _described(numbers, quantity),
+        f"supported if the whole 95 % interval is {shown}, refuted if none of it is",
+        notes=notes,
+        sql=_sql(numbers, claim, view, baseline),
+        bounds=[{"bound": text} | _estimate(bound.value, bound.number) for text, bound in measured],
+        difference=_estimate(nearest.value, nearest.estimates) if measured and nearest is not None else None,
+    )
     bounds: Bounds = (None, None)
     if isinstance(quantity, MetricNumber):
         bounds = numbers.facts.bounds(quantity.metric)
-        detail["models"] = [quantity.model]
-        detail["corpora"] = [numbers.corpus_of(quantity.metric, quantity.view or view, quantity.corpus)]
+        corpus = numbers.corpus_of(quantity.metric, quantity.view or view, quantity.corpus)
+        detail = replace(detail, models=[quantity.model], corpora=[corpus])
         if quantity.against:
-            detail["statistic"] = f"{_described(numbers, quantity)} minus the base's"
+            detail = replace(detail, statistic=f"{detail.statistic} minus the base's")
             bounds = difference_bounds(numbers, quantity.metric)
     least, most = value.number.ends(bounds)
     if exact or unsure:
