@@ -8,10 +8,10 @@ a definition fixes. Intervals and differences are those of :mod:`reporter.judge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -142,26 +142,6 @@ class Sides:
         return not (statistic.within_role and self.both)
 
 
-@dataclass(frozen=True)
-class Curve(Profile):
-    """A statistic of a side over depth: of several models their means, and ``each`` model's profile there."""
-
-    each: tuple[Profile, ...] = ()
-
-    def brought_to(self, x: Array) -> Self:
-        """Return it at other depths, and so each model's."""
-        return replace(super().brought_to(x), each=tuple(profile.brought_to(x) for profile in self.each))
-
-    def some(self, points: Sequence[int]) -> Self:
-        """Return some of its points, and the same of each model."""
-        return replace(super().some(points), each=tuple(profile.some(points) for profile in self.each))
-
-    @property
-    def means(self) -> dict[str, Estimates]:
-        """The mean over its points of each model."""
-        return {profile.model: profile.mean for profile in self.each or (self,)}
-
-
 @dataclass(frozen=True, eq=False)
 class Comparing:
     """What the comparison of a study is computed from.
@@ -186,7 +166,7 @@ class Comparing:
         return compared_views(self.views)
 
     @cached_property
-    def curve(self) -> Callable[[str, str, str, Side], Curve | None]:
+    def curve(self) -> Callable[[str, str, str, Side], Profile | None]:
         """Returns a statistic of a side over depth, by its name, corpus and token set."""
         return cache(self._curve)
 
@@ -206,11 +186,10 @@ class Comparing:
                 rows[tuple(whole.get(column) for column in Comparison.table.key)] = whole
         return list(rows.values())
 
-    def _curve(self, name: str, corpus: str, view: str, side: Side) -> Curve | None:
+    def _curve(self, name: str, corpus: str, view: str, side: Side) -> Profile | None:
         """Return a statistic of a side over depth; None where a model lacks it."""
-        profiles = [self.profiles.get((name, corpus, view, model)) for model in side.models]
-        curves = [Curve(**vars(profile)) for profile in profiles if profile is not None]
-        if len(curves) < len(profiles):
+        curves = [p for model in side.models if (p := self.profiles.get((name, corpus, view, model)))]
+        if len(curves) < len(side.models):
             return None
         if len(curves) == 1:
             return curves[0]
@@ -218,7 +197,7 @@ class Comparing:
         each = tuple(curve.brought_to(x) for curve in curves)
         numbers = mean_over(self.origins, {curve.model: curve.numbers for curve in each})
         fixed = tuple(end for end in each[0].fixed if all(end[0] in {x for x, *_ in curve.fixed} for curve in each))
-        return Curve("", corpus, x, numbers, (), fixed=fixed, each=each)
+        return Profile("", corpus, x, numbers, (), fixed=fixed, each=each)
 
     def _tests(self, corpus: str) -> int:
         """Return how many comparisons are made on a corpus: of statistics, token sets, layers, pairs of models."""
@@ -238,10 +217,8 @@ class Comparing:
         both = self._common(name, corpus, view)
         common = dict(zip(self.sides.pair, both, strict=True)) if both else {}
         for side in dict.fromkeys((*self.sides.each.values(), *self.sides.of_roles.values())):
-            profiles = [self.profiles.get((name, corpus, view, model)) for model in side.models]
-            means = {profile.model: profile.mean for profile in profiles if profile is not None}
-            if side in common:
-                means = common[side].means
+            own = ((model, self.profiles.get((name, corpus, view, model))) for model in side.models)
+            means = common[side].means if side in common else {model: profile.mean for model, profile in own if profile}
             if means:
                 mean = mean_over(self.origins, means)
                 yield _row(mean, side, span="mean", models=len(means), common=side in common)
@@ -249,7 +226,7 @@ class Comparing:
             if curve := self.curve(name, corpus, view, side):
                 yield from _at_layers(curve, side)
 
-    def _common(self, name: str, corpus: str, view: str) -> tuple[Curve, Curve] | None:
+    def _common(self, name: str, corpus: str, view: str) -> tuple[Profile, Profile] | None:
         """Return the curves of both sides over their common layers; None where neither lacks one of the other's."""
         a, b = [self.curve(name, corpus, view, side) for side in self.sides.pair] or (None, None)
         if a is None or b is None:
@@ -294,7 +271,7 @@ class Comparing:
             yield from self._without_sinks(name, corpus, (of, minus), (here, there), region)
 
     def _without_sinks(
-        self, name: str, corpus: str, sides: tuple[Side, Side], before: tuple[Curve, Curve], region: list[int]
+        self, name: str, corpus: str, sides: tuple[Side, Side], before: tuple[Profile, Profile], region: list[int]
     ) -> Iterator[Row]:
         """Yield what is left of a difference without sinks, and how each side changes, in a region or on average."""
         a, b = (self.curve(name, corpus, PAIR[1], side) for side in sides)
@@ -316,7 +293,7 @@ class Comparing:
             )
 
     def _difference(
-        self, corpus: str, sides: Sequence[Side], curves: Sequence[Curve], points: Sequence[int] = (), **more: Any
+        self, corpus: str, sides: Sequence[Side], curves: Sequence[Profile], points: Sequence[int] = (), **more: Any
     ) -> Row:
         """Return one side minus the other, as the mean over all points of theirs or over some."""
         (of, minus), models = sides, min(len(side.models) for side in sides)
@@ -324,7 +301,7 @@ class Comparing:
         gap, place = contrast(self.origins, a.means, b.means), _place(curves[0], points) if points else {"span": "mean"}
         return _row(gap, of, minus, self.tests(corpus), models=models, **place | more)
 
-    def _extremes(self, statistic: Statistic, corpus: str, side: Side, curve: Curve) -> Iterator[Row]:
+    def _extremes(self, statistic: Statistic, corpus: str, side: Side, curve: Profile) -> Iterator[Row]:
         if len(curve.x) > 1 and curve.labels:
             top, bottom = int(curve.values.argmax()), int(curve.values.argmin())
             gap = curve.numbers.weighted(np.eye(len(curve.x))[[top]] - np.eye(len(curve.x))[[bottom]])
@@ -347,14 +324,14 @@ def _row(number: Estimates, of: Side, minus: Side | None = None, tests: int = 1,
     return row | more
 
 
-def _at_layers(curve: Curve, side: Side, points: Sequence[int] | None = None) -> Iterator[Row]:
+def _at_layers(curve: Profile, side: Side, points: Sequence[int] | None = None) -> Iterator[Row]:
     """Yield the number of a side at some layers, or at all; nothing where a number has no layers."""
     for index in range(len(curve.x)) if points is None else points:
         if len(curve.x) > 1:
             yield _row(curve.numbers.some([index]), side, **_place(curve, [index]), models=len(side.models))
 
 
-def _place(curve: Curve, points: Sequence[int]) -> Row:
+def _place(curve: Profile, points: Sequence[int]) -> Row:
     first, last = points[0], points[-1]
     place: Row = {"span": "layer", "depth_first": float(curve.x[first]), "depth_last": float(curve.x[last])}
     layers = {"layer_first": curve.labels[first], "layer_last": curve.labels[last]} if curve.labels else {}
@@ -382,13 +359,13 @@ def differs(row: Row) -> bool:
     return row["p_adjusted"] is not None and bool(row["p_adjusted"] <= 2 * LEVEL)
 
 
-def effects(statistic: Statistic, a: Curve, b: Curve) -> Array:
+def effects(statistic: Statistic, a: Profile, b: Profile) -> Array:
     """Return the difference of two curves at each point as a share of the statistic's range."""
     pairs = zip(a.values.tolist(), b.values.tolist(), strict=True)
     return np.array([share_of_range(statistic, first - second, first, second) for first, second in pairs])
 
 
-def at_common_depths(a: Curve, b: Curve) -> tuple[Curve, Curve]:
+def at_common_depths(a: Profile, b: Profile) -> tuple[Profile, Profile]:
     """Return two curves at the depths of the first one that both have."""
     if len(a.x) < 2 or len(b.x) < 2:
         return a, b

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Self, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +48,7 @@ class Profile:
         labels: what the points are, for evidence: layers or steps.
         notes: what a reader must know.
         fixed: where points were left out because their value is fixed by definition, as (x, layer, value).
+        each: of a mean over several models each one's profile, at the same places.
     """
 
     model: str
@@ -57,6 +58,7 @@ class Profile:
     labels: tuple[int, ...]
     notes: tuple[str, ...] = ()
     fixed: Fixed = ()
+    each: tuple[Profile, ...] = ()
 
     @property
     def values(self) -> Array:
@@ -79,15 +81,24 @@ class Profile:
             return self.numbers
         return self.numbers.weighted(np.array([np.interp(x, self.x, unit) for unit in np.eye(len(self.x))]).T)
 
-    def brought_to(self, x: Array) -> Self:
-        """Return it at other places, which have no labels."""
-        return self if np.array_equal(x, self.x) else replace(self, x=x, numbers=self.at(x), labels=())
+    @property
+    def means(self) -> dict[str, Estimates]:
+        """The mean over its points of each model."""
+        return {profile.model: profile.mean for profile in self.each or (self,)}
 
-    def some(self, points: Sequence[int]) -> Self:
+    def brought_to(self, x: Array) -> Profile:
+        """Return it at other places, which have no labels."""
+        if np.array_equal(x, self.x):
+            return self
+        return replace(
+            self, x=x, numbers=self.at(x), labels=(), each=tuple(profile.brought_to(x) for profile in self.each)
+        )
+
+    def some(self, points: Sequence[int]) -> Profile:
         """Return some of its points."""
-        places = list(points)
+        places, each = list(points), tuple(profile.some(points) for profile in self.each)
         labels = tuple(self.labels[place] for place in places) if self.labels else ()
-        return replace(self, x=self.x[places], numbers=self.numbers.some(places), labels=labels)
+        return replace(self, x=self.x[places], numbers=self.numbers.some(places), labels=labels, each=each)
 
     def names(self, training: bool, step: bool) -> tuple[tuple[str, ...], str]:
         """Return what readers call its points, and what these are: training steps, layers or blocks.
@@ -99,9 +110,6 @@ class Profile:
         blocks = step and not training
         names = tuple(str(label + blocks) for label in self.labels)
         return names, "step" if training else "block" if blocks else "layer"
-
-
-AnyProfile = TypeVar("AnyProfile", bound=Profile)
 
 
 def stored_profiles(
@@ -303,7 +311,7 @@ class Profiles:
         return Profile(model, corpus, depths, estimates, tuple(row.layer or 0 for row in rows), tuple(notes))
 
 
-def in_common(profiles: Sequence[AnyProfile]) -> tuple[list[AnyProfile], list[str]]:
+def in_common(profiles: Sequence[Profile]) -> tuple[list[Profile], list[str]]:
     """Return profiles over depth without the layers that another one lacks, such as an embedding without a number.
 
     Like is compared with like then. Profiles of as many blocks are compared layer by layer, others by the depths that

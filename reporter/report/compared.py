@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Drawn, Read, filled
 from reporter.charts.layout import Scene
-from reporter.charts.styles import MEANS, ModelStyle
+from reporter.charts.styles import ModelStyle
 from reporter.core.numbers import Measured, estimate
 from reporter.judge.comparison import Side, Sides, compared_views
 from reporter.report.tables import Row, rows_of
@@ -60,15 +60,6 @@ class Number:
         """The number, and its interval in brackets; empty where there is none."""
         number, bracket, ends = self.text.partition(" [")
         return number, f"[{ends}" if bracket else ""
-
-
-@dataclass(frozen=True)
-class ShownSide:
-    """A side as a page shows it: its name for readers, and its style."""
-
-    name: str
-    side: Side
-    style: ModelStyle
 
 
 class StoredComparison:
@@ -127,12 +118,9 @@ class StoredComparison:
         rows = self.rows(name, corpus, view, span="mean", minus_view=None)
         return next((row for row in rows if row["minus"] is not None), None)
 
-    def shown(self, side: Side) -> ShownSide:
-        """Return a side with its style, and its name for readers."""
-        style = self.styles[side.models[0]]
-        if not side.several:
-            return ShownSide(side.name, side, style)
-        return ShownSide(self.name_of(side), side, replace(style, model=MEANS.get(side.role, side.role)))
+    def style_of(self, side: Side) -> ModelStyle:
+        """Return the style of a side, with its name for readers."""
+        return replace(self.styles[side.models[0]], model=self.name_of(side))
 
     def name_of(self, side: Side) -> str:
         """Return the name of a side for readers: a model, or ``3 encoders``."""
@@ -161,27 +149,6 @@ def _metrics(value: Any) -> list[str]:
     """Return the metrics that a study names, in its order; none where it names all."""
     names = [str(next(iter(part), "")) if isinstance(part, dict) else str(part) for part in value or ()]
     return [] if not isinstance(value, list | tuple) or "all" in names else names
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The comparison of several models, as tables to download.
-
-    Args:
-        charts: the statistics, as the charts of their profiles, those that findings and claims are about first.
-        stored: the numbers.
-    """
-
-    charts: tuple[Drawn, ...]
-    stored: StoredComparison
-
-
-def read_compared(stored: StoredComparison, main: Sequence[Drawn], first: Sequence[str]) -> Compared | None:
-    """Compare the models; None where fewer than two have numbers, or there are none."""
-    charts = [drawn for drawn in main if drawn.chart.kind in ("profile", "dots") and not drawn.empty]
-    order = list(dict.fromkeys([*first, *(drawn.id for drawn in charts)]))
-    charts.sort(key=lambda drawn: order.index(drawn.id))
-    return Compared(tuple(charts), stored) if len(stored.styles) > 1 and charts and len(stored.frame) else None
 
 
 Profiles = dict[tuple[str, str, str], list[tuple[float, float]]]

@@ -231,7 +231,7 @@ def _tables(contents: Contents, width: float, folder: Path) -> None:
 
     frames = {"models": pd.DataFrame(contents.models), "corpora": pd.DataFrame(contents.corpora)}
     frames |= {"claims": contents.claims.frame, "findings": contents.findings.frame}
-    frames |= {"compared": contents.compared.stored.frame} if contents.compared is not None else {}
+    frames |= {"compared": contents.compared.frame} if contents.compared is not None else {}
     for answer in contents.answers:
         frames |= answer["tables"]
     for name, frame in frames.items():

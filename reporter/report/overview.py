@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reporter.charts.chart import Drawn, Read
-from reporter.charts.styles import DECODER, ENCODER
+from reporter.charts.styles import DECODER, ENCODER, ModelStyle
 from reporter.core.numbers import compared, counted, whole
 from reporter.core.places import capital, listed
 from reporter.judge.comparison import PAIR
 from reporter.judge.facts import main_statistics
 from reporter.report import tables as queries
 from reporter.report.citing import read_passes, span
-from reporter.report.compared import Number, ShownSide, StoredComparison, path_of
+from reporter.report.compared import Number, StoredComparison, path_of
 from reporter.report.sentences import Sentence, scope_of, sentences_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Cells:
 
     numbers: tuple[Number, ...]
     difference: Number | None
-    lines: tuple[tuple[ShownSide, str], ...]
+    lines: tuple[tuple[ModelStyle, str], ...]
     models: tuple[Number, ...] = ()
 
 
@@ -97,9 +97,9 @@ class Overview:
     scope: str = ""
     charts: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
-    columns: tuple[ShownSide, ...] = ()
+    columns: tuple[ModelStyle, ...] = ()
     difference: str = ""
-    models: tuple[ShownSide, ...] = ()
+    models: tuple[ModelStyle, ...] = ()
     tables: tuple[CorpusTable, ...] = ()
     quote: tuple[str, ...] = ()
 
@@ -129,7 +129,7 @@ def read_overview(read: Read, contents: Contents) -> Overview:
     tables = [CorpusTable(corpus, tuple(_rows(stored, charts, corpus))) for corpus in contents.scene.corpora]
     tables = [table for table in tables if table.rows]
     sides, sentences = stored.sides, tuple(sentences_of(stored)) if tables else ()
-    columns = tuple(map(stored.shown, sides.columns)) if tables else ()
+    several = tables and any(side.several for side in sides.columns)
     return Overview(
         line=_line(stored),
         stored=stored,
@@ -137,9 +137,9 @@ def read_overview(read: Read, contents: Contents) -> Overview:
         scope=scope_of(stored) if tables else "",
         charts=_charts(stored, charts, [sentence.figure for sentence in sentences]),
         sets=stored.sets,
-        columns=columns,
+        columns=tuple(map(stored.style_of, sides.columns)) if tables else (),
         difference=" − ".join(map(stored.name_of, sides.pair)) if tables else "",
-        models=tuple(map(stored.shown, sides.each.values())) if any(column.side.several for column in columns) else (),
+        models=tuple(map(stored.style_of, sides.each.values())) if several else (),
         tables=tuple(tables),
         quote=tuple(_quote(contents, stored)),
     )
@@ -164,7 +164,7 @@ def _rows(stored: StoredComparison, charts: Mapping[str, Drawn], corpus: str) ->
 
 
 def _cells(
-    stored: StoredComparison, name: str, corpus: str, view: str, lines: tuple[tuple[ShownSide, str], ...]
+    stored: StoredComparison, name: str, corpus: str, view: str, lines: tuple[tuple[ModelStyle, str], ...]
 ) -> Cells:
     sides = stored.sides
     of_columns, of_models = (
@@ -179,7 +179,7 @@ def _cells(
     return Cells(tuple(shown), difference, lines, of_models)
 
 
-def _paths(stored: StoredComparison, name: str, corpus: str) -> dict[str, tuple[tuple[ShownSide, str], ...]]:
+def _paths(stored: StoredComparison, name: str, corpus: str) -> dict[str, tuple[tuple[ModelStyle, str], ...]]:
     """Return the small profiles of a row by token set, on one scale for all."""
     profiles = {
         (view, side): [(row["depth_first"], row["value"]) for row in stored.layers(name, corpus, view, side.name)]
@@ -187,10 +187,10 @@ def _paths(stored: StoredComparison, name: str, corpus: str) -> dict[str, tuple[
         for side in stored.sides.columns
     }
     values = [value for points in profiles.values() for _, value in points]
-    paths: dict[str, tuple[tuple[ShownSide, str], ...]] = dict.fromkeys(stored.sets, ())
+    paths: dict[str, tuple[tuple[ModelStyle, str], ...]] = dict.fromkeys(stored.sets, ())
     for (view, side), points in profiles.items():
         if points:
-            paths[view] = (*paths[view], (stored.shown(side), path_of(points, min(values), max(values))))
+            paths[view] = (*paths[view], (stored.style_of(side), path_of(points, min(values), max(values))))
     return paths
 
 

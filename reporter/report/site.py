@@ -436,7 +436,7 @@ def _write_data(fresh: Path, contents: Contents) -> None:
     if contents.behind is not None:
         frames |= {f"examples-{name}": pd.DataFrame(rows) for name, rows in contents.behind.tables.items() if rows}
     frames |= {"claims": contents.claims.frame} if contents.claims.all else {}
-    frames |= {"compared": contents.compared.stored.frame} if contents.compared else {}
+    frames |= {"compared": contents.compared.frame} if contents.compared else {}
     frames |= {"findings": contents.findings.frame} if contents.findings.all else {}
     for name, frame in frames.items():
         queries.write_csv(inside(fresh, f"{name}.csv"), frame)

@@ -265,7 +265,10 @@ def _compared(contents: Contents, width: float) -> dict[str, list[PaperTable]]:
     """
     if contents.compared is None:
         return {}
-    stored, charts, tables = contents.compared.stored, contents.compared.charts, dict[str, list[PaperTable]]()
+    stored, tables = contents.compared, dict[str, list[PaperTable]]()
+    main = [drawn for drawn in contents.charts if drawn.chart.main and drawn.id in stored.known]
+    first = [*contents.findings.about, *contents.claims.about]
+    charts = sorted(main, key=lambda drawn: first.index(drawn.id) if drawn.id in first else len(first))
     names = [capitalised(drawn.chart.title) for drawn in charts]
     models = tuple(stored.sides.each.values())
     roles = tuple(side for side in stored.sides.of_roles.values() if side.several and side.role != OTHER)

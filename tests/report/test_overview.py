@@ -79,7 +79,7 @@ def reach(number):
 @pytest.mark.parametrize("view", ["text tokens", "without sinks"])
 def test_a_number_is_the_mean_over_layers_that_no_definition_fixes_at_the_last_checkpoint(folder, overviews, view):
     overview = overviews["pair"]
-    assert [side.name for side in overview.columns] == ["bert", "gpt2"]
+    assert [side.model for side in overview.columns] == ["bert", "gpt2"]
     cells = row(overview, "anisotropy.mean_cosine").cells[view]
     means = Store(folder / "results.duckdb").frame(
         "SELECT avg(value), avg(ci_low), avg(ci_high) FROM layer_metrics WHERE study = 'pair' AND corpus = 'nested' "
@@ -97,7 +97,7 @@ def test_a_number_is_the_mean_over_layers_that_no_definition_fixes_at_the_last_c
 
 def test_the_mean_of_a_role_is_the_stored_one_with_its_interval_over_models(folder, overviews):
     overview = overviews["many"]
-    assert [side.name for side in overview.columns] == ["20 encoders", "20 decoders"] and len(overview.models) == 40
+    assert [side.model for side in overview.columns] == ["20 encoders", "20 decoders"] and len(overview.models) == 40
     stored = Store(folder / "results.duckdb").frame(
         "SELECT value, ci_low, ci_high FROM over_models WHERE study = 'many' AND layer IS NULL AND site IS NULL "
         "AND view = 'text tokens' AND metric = 'motion' AND statistic = 'step_cosine' ORDER BY role DESC"
@@ -193,7 +193,7 @@ def test_two_models_are_compared_on_the_same_texts(altered):
         AS parts FROM layer_metrics WHERE metric = 'motion' AND site IN ('embedding', 'block')"""
     based = "UPDATE models SET base = 'gpt2' WHERE model = 'tuned'"
     overview, _ = altered(models, ("entropy", "motion"), based, parts)
-    assert [side.name for side in overview.columns] == ["tuned", "gpt2"] and overview.difference == "tuned − gpt2"
+    assert [side.model for side in overview.columns] == ["tuned", "gpt2"] and overview.difference == "tuned − gpt2"
     cells = row(overview, "motion.step_cosine").cells["text tokens"]
     (a, b), gap = map(reach, cells.numbers), reach(cells.difference)
     apart = np.linalg.norm([0.001 * (i % 2) for i in range(100)])
