@@ -8,7 +8,7 @@ a definition fixes. Intervals and differences are those of :mod:`reporter.judge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 from typing import Any
@@ -25,7 +25,7 @@ from reporter.judge.facts import declared
 from reporter.judge.kinship import Origins
 from reporter.judge.outcomes import LEVEL
 from reporter.judge.points import around
-from reporter.judge.profiles import Profile, common_depths, in_common, read_profiles
+from reporter.judge.profiles import Profile, in_common, mean_profile, read_profiles
 from reporter.judge.questions.subjects import share_of_range
 from reporter.metrics.base import Statistic
 from reporter.store import Store
@@ -193,11 +193,7 @@ class Comparing:
             return None
         if len(curves) == 1:
             return curves[0]
-        x = common_depths(curves)
-        each = tuple(curve.brought_to(x) for curve in curves)
-        numbers = mean_over(self.origins, {curve.model: curve.numbers for curve in each})
-        fixed = tuple(end for end in each[0].fixed if all(end[0] in {x for x, *_ in curve.fixed} for curve in each))
-        return Profile("", corpus, x, numbers, (), fixed=fixed, each=each)
+        return replace(mean_profile(self.origins, curves), labels=())
 
     def _tests(self, corpus: str) -> int:
         """Return how many comparisons are made on a corpus: of statistics, token sets, layers, pairs of models."""

@@ -112,11 +112,6 @@ class Facts:
         """Tell whether the names are models of the study, and none stands for a group."""
         return all(name in self.study.models for name in names)
 
-    def first_tokens(self, models: Sequence[str]) -> dict[str, str]:
-        """Return what stands at position 0 of each model's input, as far as the database says."""
-        known = {row["model"]: str(row["first_token"]) for row in self.models if row["first_token"] is not None}
-        return {model: token for model, token in known.items() if model in models}
-
     @cached_property
     def origins(self) -> Origins:
         """Where the models come from."""

@@ -12,7 +12,7 @@ import numpy as np
 from reporter.core.json_text import stored_json
 from reporter.core.table import FREE
 from reporter.geometry.intervals import errors_within
-from reporter.judge.estimates import Array
+from reporter.judge.estimates import Array, Estimates, measured
 from reporter.judge.facts import Facts
 from reporter.metrics.base import Statistic
 from reporter.store import Store
@@ -194,14 +194,19 @@ class Numbers:
             parts[row["model"], row["checkpoint"], row["corpus"]][row["layer"]] = row["scale"] * np.array(row["parts"])
         return parts
 
-    def parts_of(self, full_name: str, view: str, rows: Sequence[MetricRow]) -> Array | None:
-        """Return the parts of texts in some numbers, (rows, G); None where one has none, or the texts are fixed."""
-        if self.study.texts == "fixed" or any(row.site not in PATH for row in rows):
-            return None
+    def estimates(self, full_name: str, view: str, rows: Sequence[MetricRow]) -> Estimates:
+        """Return some numbers of one checkpoint with their errors over texts, by parts of texts where all have them."""
         of = self.parts(full_name, view)
         found = [of.get((row.model, row.checkpoint, row.corpus), {}).get(row.layer or 0) for row in rows]
-        known = [part for part in found if part is not None]
-        return np.stack(known) if known and len(known) == len(rows) else None
+        known = [part for part, row in zip(found, rows, strict=True) if part is not None and row.site in PATH]
+        return measured(
+            np.array([row.value for row in rows], dtype=float),
+            [(row.low, row.high) for row in rows],
+            np.stack(known) if len(known) == len(rows) else None,
+            self.facts.texts_of(full_name, rows[0].corpus),
+            self.facts.bounds(full_name),
+            self.study.texts == "fixed",
+        )
 
     def models(
         self, names: Sequence[str], full_name: str, view: str, baseline: str | None

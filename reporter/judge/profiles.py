@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from reporter.core.places import ranges
+from reporter.judge.contrasts import mean_over
 from reporter.judge.estimates import Array, Estimates, measured, stacked
 from reporter.judge.facts import CORPUS_SIZES
+from reporter.judge.kinship import Origins
 from reporter.judge.numbers import PATH, MetricRow, Missing, Numbers, at_layer
 from reporter.judge.points import Points
 from reporter.metrics.base import Statistic
@@ -291,15 +293,7 @@ class Profiles:
                 suffix = "" if row.layer is None else f" at layer {row.layer}"
                 reason = self.numbers.reasons.why_missing(self.full_name, row, self.view)
                 raise Missing(f"{self.full_name} of {model} on '{corpus}' has no value{suffix}: {reason}")
-        values = np.array([row.value for row in rows], dtype=float)
-        estimates = measured(
-            values,
-            [(row.low, row.high) for row in rows],
-            self.numbers.parts_of(self.full_name, self.view, rows),
-            self.numbers.facts.texts_of(self.full_name, corpus),
-            self.numbers.facts.bounds(self.full_name),
-            self.numbers.study.texts == "fixed",
-        )
+        estimates = self.numbers.estimates(self.full_name, self.view, rows)
         if not estimates.known:
             none = all(row.low is None for row in rows)
             notes.append(
@@ -356,6 +350,22 @@ def common_depths(profiles: Sequence[Profile]) -> Array:
         return first
     low, high = max(profile.x[0] for profile in profiles), min(profile.x[-1] for profile in profiles)
     return np.linspace(low, high, min(len(profile.x) for profile in profiles))
+
+
+def mean_profile(origins: Origins, profiles: Sequence[Profile]) -> Profile:
+    """Return the mean over independent models at the layers or depths that their profiles have in common.
+
+    Models of as many blocks have their layers in common; others are interpolated at common depths, without layers.
+    """
+    kept, _ = in_common(profiles)
+    if any(not np.array_equal(profile.x, kept[0].x) for profile in kept):
+        kept = list(profiles)
+    x = common_depths(kept)
+    each = tuple(profile.brought_to(x) for profile in kept)
+    numbers = mean_over(origins, {profile.model: profile.numbers for profile in each})
+    fixed = tuple(end for end in each[0].fixed if all(end[0] in {x for x, *_ in of.fixed} for of in each))
+    labels = each[0].labels if all(profile.labels == each[0].labels for profile in each) else ()
+    return Profile("", each[0].corpus, x, numbers, labels, fixed=fixed, each=each)
 
 
 def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:

@@ -26,12 +26,11 @@ from reporter.core.progress import Progress
 from reporter.core.table import FREE
 from reporter.judge.comparison import write_comparison
 from reporter.judge.contrasts import mean_over
-from reporter.judge.estimates import Estimates
 from reporter.judge.facts import with_analyses
 from reporter.judge.judging import judge, registration_lines
 from reporter.judge.kinship import Origins
 from reporter.judge.numbers import PATH
-from reporter.judge.profiles import Profile, common_depths, in_common, read_profiles
+from reporter.judge.profiles import Profile, mean_profile, read_profiles
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
@@ -216,32 +215,17 @@ def _over_models(store: Store, study: str, found: Sequence[dict[str, Any]]) -> I
     for (*group, site), profiles in groups.items():
         if len(profiles) < FEWEST_MODELS:
             continue
-        means = [(place, mean_over(origins, of_models)) for place, of_models in _places(profiles, site)]
+        mean = mean_profile(origins, profiles)
+        layers = mean.labels or (None,) * len(mean.x)
+        sites = ["embedding" if site == "block" and layer == 0 else site for layer in layers]
+        places = list(zip(sites, layers, mean.x.tolist(), strict=True)) if site else [(None, None, None)]
+        means = [(place, mean.numbers.some([index])) for index, place in enumerate(places)]
         if site == "block":
             whole = mean_over(origins, {profile.model: profile.mean for profile in profiles})
             means.append(((None, None, None), whole))
-        for place, mean in means:
-            yield dict(zip(_COLUMNS, (*group, *place, len(profiles), float(mean.value[0]), *mean.ends()), strict=True))
-
-
-def _places(
-    profiles: Sequence[Profile], site: str | None
-) -> Iterator[tuple[tuple[str | None, int | None, float | None], dict[str, Estimates]]]:
-    """Yield the places that some models have in common, as (site, layer, depth), with the number of each model there.
-
-    Models of as many blocks have their layers in common; others are interpolated at common depths, without layers.
-    """
-    kept, _ = in_common(profiles)
-    if len({profile.x.tobytes() for profile in kept}) > 1:
-        kept = list(profiles)
-    x = common_depths(kept)
-    at_x = {profile.model: profile.at(x) for profile in kept}
-    labels = kept[0].labels if all(profile.labels == kept[0].labels for profile in kept) else ()
-    for index, depth in enumerate(x.tolist()):
-        numbers = {model: of_model.some([index]) for model, of_model in at_x.items()}
-        layer = labels[index] if len(labels) == len(x) else None
-        place = ("embedding" if site == "block" and layer == 0 else site, layer, depth)
-        yield (None, None, None) if site is None else place, numbers
+        for place, number in means:
+            values = (*group, *place, len(profiles), float(number.value[0]), *number.ends())
+            yield dict(zip(_COLUMNS, values, strict=True))
 
 
 _CLAIMS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"

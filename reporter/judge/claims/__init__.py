@@ -343,7 +343,8 @@ def least_effect(statistic: Statistic | None, values: ArrayLike, stated: float |
 
 def first_token_differences(numbers: Numbers, models: Sequence[str], view: str) -> str:
     """Return what the models' texts begin with, if it differs and the token set counts it; else an empty text."""
-    begins = numbers.facts.first_tokens(models)
+    rows = (row for row in numbers.facts.models if row["model"] in models and row["first_token"] is not None)
+    begins = {row["model"]: str(row["first_token"]) for row in rows}
     if view == WITHOUT_SINKS or len(set(begins.values())) < 2:
         return ""
     return ", ".join(f"{model} with {'a word' if token == 'word' else token}" for model, token in begins.items())

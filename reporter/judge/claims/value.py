@@ -24,7 +24,7 @@ from reporter.core.numbers import short
 from reporter.core.places import place
 from reporter.geometry.intervals import freedom, quantile
 from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, layer_sql, left_out
-from reporter.judge.estimates import Array, Bounds, Estimates, measured
+from reporter.judge.estimates import Bounds, Estimates, measured
 from reporter.judge.numbers import PATH, Missing, Numbers, at_layer, finite
 from reporter.judge.outcomes import FIXED, Detail, Inequality, Outcome, Range, every
 from reporter.judge.profiles import by_definition, fixed_ends
@@ -160,17 +160,8 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
     findings, more = left_out(shown, test, strict=False)
     each = dict(findings)
     notes += [*more, *([f"the claim must hold for each of {len(each)} models"] if len(each) > 1 else [])]
-    evidence = [
-        {
-            "model": model,
-            "corpus": finding.detail.corpora[0],
-            "value": finding.value,
-            "ci_low": finding.low,
-            "ci_high": finding.high,
-        }
-        | {"claimed": finding.wanted.text, "verdict": finding.word(finding.p)}
-        for model, finding in each.items()
-    ]
+    rows = [finding.evidence(model, finding.detail.corpora[0]) for model, finding in each.items()]
+    evidence = [{name: cell for name, cell in row.items() if name != "statistic"} for row in rows]
     sql = _sql(numbers, claim, view, baseline, list(each))
     whole = replace(every(list(each.values())), each=each if len(each) > 1 else {})
     return whole.with_detail(models=list(each), evidence=evidence, notes=notes, sql=sql)
@@ -369,12 +360,9 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
         raise Missing(f"{where} has no value: {numbers.reasons.why_missing(source.metric, row, under)}")
     ends = fixed_ends(at_layer(checkpoint, None, None)) if row.site in PATH else ()
     notes = tuple(by_definition(source.metric, layer, model, suffix) for _, layer, suffix in ends if layer == row.layer)
-    estimates = _estimates(
-        row.value,
-        (row.low, row.high),
-        numbers.parts_of(source.metric, under, [row]),
-        numbers.facts.texts_of(source.metric, corpus),
-        numbers.facts.bounds(source.metric),
+    flat = None not in (row.low, row.high) and row.low == row.high == row.value  # no width is no error
+    estimates = (
+        Estimates(np.array([row.value]), np.zeros(1)) if flat else numbers.estimates(source.metric, under, [row])
     )
     number = Bounded(estimates, notes, corpus=corpus)
     statistic = numbers.facts.statistic(source.metric)
@@ -384,15 +372,6 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     if has_interval and not number.known and not row.by_definition:
         return replace(number, unsure=f"{where} has no interval over these texts")
     return number
-
-
-def _estimates(
-    value: float, ends: Bounds, parts: Array | None, texts: int | None, bounds: Bounds = (None, None)
-) -> Estimates:
-    """Return a stored number with its error; one whose interval has no width has none."""
-    if None not in ends and ends == (value, value):
-        return Estimates(np.array([value]), np.zeros(1))
-    return measured(np.array([value]), [ends], parts, texts, bounds)
 
 
 def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:
@@ -492,7 +471,9 @@ def sql_number(store: Store, study: Study, sql: str, texts: int | None) -> Bound
         raise Missing("the first row of the query has no value (NULL)")
     low, high = (_number(first, names[name]) if name in names else None for name in ("ci_low", "ci_high"))
     notes = [f"the query returned {len(rows):,} rows; the first is used"] if len(rows) > 1 else []
-    return Bounded(_estimates(value, (low, high), None, texts), tuple(notes))
+    if low == high == value:  # no width is no error
+        return Bounded.exactly(value, tuple(notes))
+    return Bounded(measured(np.array([value]), [(low, high)], None, texts, (None, None)), tuple(notes))
 
 
 def _scoped(study: Study, sql: str) -> str:

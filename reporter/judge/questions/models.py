@@ -81,22 +81,16 @@ def _by_statistic(subjects: Subjects) -> Iterator[tuple[str, Side]]:
 def _groups(subjects: Subjects, sides: Sequence[Side], baseline: str = "") -> list[Group]:
     """Return of each side one number for each independent model, over common layers, where all are known."""
     found = [
-        {
-            model: [s.profile(s.view, s.baseline(baseline) if baseline else "") for s in statistics]
-            for model, statistics in side.items()
-        }
+        {m: [s.profile(s.view, s.baseline(baseline) if baseline else "") for s in of_m] for m, of_m in side.items()}
         for side in sides
     ]
     every = [profile for side in found for profiles in side.values() for profile in profiles if profile is not None]
-    kept = {
-        id(profile): common.mean for profile, common in zip(every, in_common(every)[0] if every else (), strict=True)
-    }
+    kept = zip(every, in_common(every)[0] if every else (), strict=True)
+    mean_of = {id(profile): common.mean for profile, common in kept}
     groups = []
     for side in found:
         if side and not any(profile is None for profiles in side.values() for profile in profiles):
-            means = {
-                model: over_corpora([kept[id(profile)] for profile in profiles]) for model, profiles in side.items()
-            }
+            means = {m: over_corpora([mean_of[id(profile)] for profile in profiles]) for m, profiles in side.items()}
             groups.append(Group.of(Kinship.of(subjects.numbers.facts.origins, list(means)), means))
     return [group for group in groups if group.known]
 
@@ -122,10 +116,8 @@ def _typical(sides: Sequence[Side], above: bool) -> float:
 
 
 def _profiles(sides: Sequence[Side]) -> list[Profile]:
-    profiles = [
-        subject.profile(subject.view) for side in sides for statistics in side.values() for subject in statistics
-    ]
-    return [profile for profile in profiles if profile is not None]
+    every = (subject for side in sides for statistics in side.values() for subject in statistics)
+    return [profile for subject in every if (profile := subject.profile(subject.view)) is not None]
 
 
 def _compared(
@@ -225,7 +217,7 @@ def _models_finding(subjects: Subjects, models: Side, level: float) -> Observati
         return None
     least = first.least(*(group.values for group in groups))
     low, *_, high = sorted(groups, key=lambda group: group.mean)
-    (gap,), pairs = [high.each[0].minus(low.each[0], paired=True)], len(groups) * (len(groups) - 1) // 2
+    gap, pairs = high.each[0].minus(low.each[0], paired=True), len(groups) * (len(groups) - 1) // 2
     if (p := min(1.0, pairs * _p([gap], least, True))) > level:
         return None
     over = _averaged_over(first, corpora)
@@ -240,7 +232,7 @@ def _models_finding(subjects: Subjects, models: Side, level: float) -> Observati
         [models],
         gap,
         [low.mean, high.mean],
-        _typical([{m: models[m]} for m in (high.models[0], low.models[0])], above=True),
+        _typical([{group.models[0]: models[group.models[0]]} for group in (high, low)], above=True),
         says=says,
         p=p,
         what=f"{first.statistic.title}, mean over {over}: {high.models[0]} minus {low.models[0]}",
