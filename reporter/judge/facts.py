@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from reporter.core.places import TEXT_TOKENS
 from reporter.judge.kinship import Origins
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import Metric, Statistic, catalogue
@@ -133,10 +132,6 @@ class Facts:
     def texts_of(self, full_name: str, corpus: str) -> int | None:
         """Return how many texts or clusters a statistic's intervals are over; None if it is an analysis or unknown."""
         return None if full_name.partition(".")[0] in self.study.sections else self.texts.get(corpus)
-
-    def view_of(self, metric: str, view: str) -> str:
-        """Return the view under which a metric is stored: what an analysis looks at has only one."""
-        return TEXT_TOKENS if metric in self.study.sections else view
 
     def _records(self, sql: str) -> list[dict[str, Any]]:
         return self.store.records(sql, {"study": self.study.study})

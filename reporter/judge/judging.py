@@ -35,14 +35,12 @@ MOVED = 0.1
 another profile."""
 
 
-def change(finding: Outcome, word: Word, other: Outcome, other_word: Word, view: str) -> dict[str, Any]:
+def change(finding: Outcome, other: Outcome, view: str) -> dict[str, Any]:
     """Say what a view changes against the claim's own.
 
     Args:
         finding: the finding under the claim's own view.
-        word: its verdict, alone.
         other: the finding under the other view.
-        other_word: its verdict.
         view: the other view.
 
     Returns:
@@ -50,6 +48,7 @@ def change(finding: Outcome, word: Word, other: Outcome, other_word: Word, view:
         another one).
     """
     sentences = []
+    word, other_word = finding.word(finding.p), other.word(other.p)  # without the correction, which others do not have
     turned = word != other_word
     here, after = finding.shown(word), other.shown(other_word)
     if here.value is not None and after.value is not None and here.statistic == after.statistic:
@@ -159,15 +158,9 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
         for name, claim in study.claims.items()
         for reading in readings_of(claim, numbers)
     }
-    first = {
-        name: main_finding
-        for (name, reading), main_finding in tests.items()
-        if reading.place == 1 and isinstance(main_finding, Outcome)
-    }
+    first = {name: of for (name, reading), of in tests.items() if reading.place == 1 and isinstance(of, Outcome)}
     adjusted = _adjusted(first)
-    by_model = _adjusted(
-        {(name, model): each for name, main_finding in first.items() for model, each in main_finding.each.items()}
-    )
+    by_model = _adjusted({(name, model): each for name, of in first.items() for model, each in of.each.items()})
     verdicts = []
     for number, (name, claim) in enumerate(study.claims.items(), 1):
         columns: dict[str, Any] = {"claim": name, "number": number, "kind": kind_of(claim).name}
@@ -189,13 +182,11 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
             ]
             of_claim.append(replace(verdict, by_model=tuple(each)))
         verdicts += of_claim
-        base = tests[name, of_name[0]]
-        # The verdicts are compared as they are without the correction, which other readings do not have.
+        base, others = tests[name, of_name[0]], [reading for reading in of_name[1:] if reading.baseline is None]
         changes = [
-            change(base, base.word(base.p), main_finding, main_finding.word(main_finding.p), str(reading.view))
-            for reading in of_name[1:]
-            if reading.baseline is None and isinstance(main_finding := tests[name, reading], Outcome)
-            if isinstance(base, Outcome)
+            change(base, other, str(reading.view))
+            for reading in others
+            if isinstance(other := tests[name, reading], Outcome) and isinstance(base, Outcome)
         ]
         if changes:
             of_claim[0].detail["views"] = changes

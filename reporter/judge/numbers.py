@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.json_text import stored_json
+from reporter.core.places import TEXT_TOKENS
 from reporter.core.table import FREE
 from reporter.geometry.intervals import errors_within
 from reporter.judge.estimates import Array, Estimates, measured
@@ -136,7 +137,8 @@ class Numbers:
     def key(self, full_name: str, view: str) -> dict[str, str]:
         """Return the columns of ``layer_metrics`` that identify a statistic under a view."""
         metric, _, statistic = full_name.partition(".")
-        return {"metric": metric, "statistic": statistic, "view": self.facts.view_of(metric, view)}
+        view = TEXT_TOKENS if metric in self.study.sections else view  # what an analysis looks at has only one
+        return {"metric": metric, "statistic": statistic, "view": view}
 
     def corpus_of(self, full_name: str, view: str, corpus: str | None) -> str:
         """Return the corpus that a claim names, or the only one there is; for an analysis the item.

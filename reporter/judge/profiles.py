@@ -28,11 +28,6 @@ Fixed = tuple[tuple[float, int, float], ...]
 """Points that have their value by definition, as (depth, layer, value)."""
 
 
-def fixed_ends(rows: Sequence[MetricRow]) -> Fixed:
-    """Return the points of a profile along embedding and blocks whose value the definition fixes."""
-    return tuple((row.depth or 0.0, row.layer or 0, row.value or 0.0) for row in rows if row.by_definition)
-
-
 def by_definition(full_name: str, layer: int, model: str, value: float) -> str:
     """Say that a number is fixed by definition."""
     return f"{full_name} is {value:g} at layer {layer} of {model} by definition, which says nothing about the model"
@@ -205,20 +200,6 @@ class Profiles:
         """
         return self.last(model, corpus, whole=False)
 
-    def _told(self, model: str, fixed: Fixed) -> list[str]:
-        return [
-            f"layer {end} of {model} is left out: {self.full_name} is {value:g} there by definition"
-            for _, end, value in fixed
-        ]
-
-    def _without_fixed_ends(self, rows: Sequence[MetricRow]) -> tuple[list[MetricRow], Fixed]:
-        rows = list(rows)
-        if self.site not in (None, "block"):
-            return rows, ()
-        fixed = fixed_ends(rows)
-        layers = {layer for _, layer, _ in fixed}
-        return [row for row in rows if row.layer not in layers], fixed
-
     def over_training(self, model: str, corpus: str) -> Profile:
         """Return the numbers of a model by training step, at a layer or as means over layers.
 
@@ -262,14 +243,18 @@ class Profiles:
             raise Missing(f"{self.full_name} is one number for the whole model, without layers")
         if self.layer is not None and not at_place:
             raise Missing(f"{model} has no numbers of {self.full_name} at layer {self.layer}")
-        free, fixed = self._without_fixed_ends(at_layer(rows, None, self.site))
-        if self.layer is not None:
-            for _, layer, value in fixed:
-                if layer == at_place[0].layer:
-                    raise Missing(f"{by_definition(self.full_name, layer, model, value)}; name another layer")
-            free, fixed = at_place, ()
-        profile = self._along(free, model, corpus, whole)
-        return replace(profile, fixed=fixed, notes=(*profile.notes, *self._told(model, fixed)))
+        on_path = self.site in (None, "block")
+        if self.layer is not None and on_path and at_place[0].by_definition:
+            said = by_definition(self.full_name, at_place[0].layer or 0, model, at_place[0].value or 0.0)
+            raise Missing(f"{said}; name another layer")
+        fixed = [row for row in at_place if on_path and row.by_definition]
+        profile = self._along([row for row in at_place if row not in fixed], model, corpus, whole)
+        notes = [
+            f"layer {row.layer} of {model} is left out: {self.full_name} is {row.value or 0.0:g} there by definition"
+            for row in fixed
+        ]
+        ends = tuple((row.depth or 0.0, row.layer or 0, row.value or 0.0) for row in fixed)
+        return replace(profile, fixed=ends, notes=(*profile.notes, *notes))
 
     def _of(self, corpus: str) -> list[MetricRow]:
         rows = [row for row in self.numbers.rows(self.full_name, self.view) if row.corpus == corpus]

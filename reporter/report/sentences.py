@@ -133,14 +133,16 @@ def _compared(stored: StoredComparison, corpus: str) -> Iterator[Sentence]:
         asked = []
     elif not large and not effects_of.keys() & set(asked):
         yield _nothing(stored, " and ".join(_the(stored, side.name) for side in pair))
+
+    def told_with_sinks(told: _Told) -> Iterator[Sentence]:
+        nonlocal sinks
+        yield _difference_sentence(stored, told)
+        if sinks is None and told.view == view and (sinks := _sinks_sentence(stored, told)) is not None:
+            yield sinks
+
     for name in asked:
         used.add(topic(name))
-        if (name, view) not in every:
-            yield from _alike(stored, name, corpus, view)
-            continue
-        yield _difference_sentence(stored, every[name, view])
-        if sinks is None and (sinks := _sinks_sentence(stored, every[name, view])) is not None:
-            yield sinks
+        yield from told_with_sinks(every[name, view]) if (name, view) in every else _alike(stored, name, corpus, view)
     # without sinks only if they matter: the table beside the sentences is of the first token set
     for told in large:
         if len(used) >= MOST_TOPICS or topic(told.name) in used:
@@ -148,11 +150,7 @@ def _compared(stored: StoredComparison, corpus: str) -> Iterator[Sentence]:
         if told.view != (stored.views[-1] if sinks else view) and (used or told.view == stored.views[-1]):
             continue
         used.add(topic(told.name))
-        yield _difference_sentence(stored, told)
-        if sinks is None and told.view == view:
-            sinks = _sinks_sentence(stored, told)
-            if sinks is not None:
-                yield sinks
+        yield from told_with_sinks(told)
 
 
 def _alike(stored: StoredComparison, name: str, corpus: str, view: str) -> Iterator[Sentence]:

@@ -27,7 +27,7 @@ from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, 
 from reporter.judge.estimates import Bounds, Estimates, measured
 from reporter.judge.numbers import PATH, Missing, Numbers, at_layer, finite
 from reporter.judge.outcomes import FIXED, Detail, Inequality, Outcome, Range, every
-from reporter.judge.profiles import by_definition, fixed_ends
+from reporter.judge.profiles import by_definition
 from reporter.store import Store
 from reporter.store.schema import Word
 from reporter.study import Study
@@ -358,8 +358,8 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     row = matches[0]
     if row.value is None:
         raise Missing(f"{where} has no value: {numbers.reasons.why_missing(source.metric, row, under)}")
-    ends = fixed_ends(at_layer(checkpoint, None, None)) if row.site in PATH else ()
-    notes = tuple(by_definition(source.metric, layer, model, suffix) for _, layer, suffix in ends if layer == row.layer)
+    is_fixed = row.by_definition and row.site in PATH
+    notes = (by_definition(source.metric, row.layer or 0, model, row.value),) if is_fixed else ()
     flat = None not in (row.low, row.high) and row.low == row.high == row.value  # no width is no error
     estimates = (
         Estimates(np.array([row.value]), np.zeros(1)) if flat else numbers.estimates(source.metric, under, [row])
