@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from reporter.judge.claims import claim_kind as claim_kind
     from reporter.judge.kinship import Kinship as Kinship
     from reporter.judge.numbers import Numbers as Numbers
+    from reporter.judge.outcomes import Detail as Detail
     from reporter.judge.outcomes import Outcome as Outcome
     from reporter.judge.outcomes import Range as Range
     from reporter.judge.profiles import Profiles as Profiles
@@ -83,6 +84,7 @@ _HOMES = {
     "CorpusPart": "reporter.study.corpora:CorpusPart",
     "Difference": "reporter.metrics.base:Difference",
     "Field": "pydantic:Field",
+    "Detail": "reporter.judge.outcomes:Detail",
     "Outcome": "reporter.judge.outcomes:Outcome",
     "Kinship": "reporter.judge.kinship:Kinship",
     "StatisticName": "reporter.study.claims:StatisticName",

@@ -106,11 +106,14 @@ def reports(once):
         from report.made_up import fill_all
 
         from reporter.report import render
-        from reporter.runs.whole import write_over_models
+        from reporter.runs.whole import write_comparison, write_over_models
         from reporter.store import Store
 
         fill_all(folder / "results.duckdb")
-        write_over_models(Store(folder / "results.duckdb"), "made-up")
+        store = Store(folder / "results.duckdb")
+        write_over_models(store, "made-up")
+        for study in store.studies():
+            write_comparison(store, study)
         render(folder / "results.duckdb", folder)
 
     return once("reports", make)

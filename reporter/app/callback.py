@@ -29,7 +29,7 @@ from reporter.app.results import DATABASE, Results
 from reporter.app.results import run as run_study
 from reporter.core.errors import describe
 from reporter.core.table import FREE, LAST_CHECKPOINT
-from reporter.judge.numbers import declared
+from reporter.judge.facts import declared
 from reporter.runs.studies import read_study, study_of
 from reporter.store import Store
 

@@ -20,7 +20,7 @@ from reporter.core.imports import optional
 from reporter.core.outputs import replacing
 from reporter.core.places import place, tag
 from reporter.core.version import VERSION
-from reporter.judge.numbers import main_statistics
+from reporter.judge.facts import main_statistics
 from reporter.store import Store
 from reporter.store.rows import spec_of
 from reporter.store.schema import tables

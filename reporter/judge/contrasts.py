@@ -49,19 +49,12 @@ class Group:
 
     def ordered(self, models: Sequence[str]) -> Group:
         """Return its models in another order."""
-        order = [self.models.index(model) for model in models]
-        return Group(tuple(models), stacked([self._each(index) for index in order]))
-
-    def _each(self, index: int) -> Estimates:
-        n = self.numbers
-        texts, parts = (None if array is None else array[index] for array in (n.texts, n.parts))
-        tails = None if n.tails is None else (n.tails[0][index], n.tails[1][index])
-        return replace(n, value=n.value[index], error=n.error[index], texts=texts, parts=parts, tails=tails)
+        return Group(tuple(models), self.numbers.of_models([self.models.index(model) for model in models]))
 
     @property
     def each(self) -> list[Estimates]:
         """The numbers of each model."""
-        return [self._each(index) for index in range(len(self.models))]
+        return [self.numbers.of_models(index) for index in range(len(self.models))]
 
     @property
     def values(self) -> Array:
@@ -187,5 +180,7 @@ def contrast(
 
 
 def mean_over(origins: Origins, numbers: Mapping[str, Estimates]) -> Estimates:
-    """Return the means of P numbers over independent models, with what is known of their errors."""
+    """Return the means of P numbers over independent models, with what is known of their errors; of one its numbers."""
+    if len(numbers) == 1:
+        return next(iter(numbers.values()))
     return Group.of(Kinship.of(origins, list(numbers)), numbers).means

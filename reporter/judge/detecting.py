@@ -25,8 +25,9 @@ from reporter.geometry.intervals import (
 )
 from reporter.judge.claims import detectable_ratio, level_of
 from reporter.judge.estimates import FEWEST_MODELS
+from reporter.judge.facts import Facts, main_statistics
 from reporter.judge.judging import find_claim, readings_of
-from reporter.judge.numbers import Numbers, main_statistics
+from reporter.judge.numbers import Numbers
 from reporter.judge.outcomes import LEVEL, Outcome
 from reporter.store import Store
 from reporter.study import Study
@@ -109,13 +110,13 @@ def detectable(store: Store, study: Study, planned: Mapping[str, int]) -> Iterat
         planned: texts, or clusters, of each corpus that the study has.
     """
     numbers = Numbers(store, study)
-    stored, units = numbers.texts(), numbers.units()
+    stored, units = numbers.facts.texts, {corpus: row["unit"] for corpus, row in numbers.facts.corpora.items()}
     for name, claim in study.claims.items():
         finding = find_claim(numbers, claim, readings_of(claim, numbers)[0])
         if isinstance(finding, str) or not finding.tested or finding.part is None:
             yield f"claim {name}: {finding if isinstance(finding, str) else finding.why or 'no number has an interval'}"
             continue
-        corpora = [corpus for corpus in finding.detail.get("corpora", stored) if corpus in stored and corpus in planned]
+        corpora = [corpus for corpus in finding.detail.corpora or stored if corpus in stored and corpus in planned]
         sizes = _sizes(corpora or list(stored), stored, planned)
         yield _of_claim(name, finding, len(study.claims), *sizes, units[(corpora or list(units))[0]])
     widths = store.records(_WIDTHS, {"study": study.study, "view": study.views[0], "names": list(main_statistics())})
@@ -155,7 +156,8 @@ def _of_claim(name: str, finding: Outcome, tested: int, stored: int, planned: in
 
 def lines(store: Store, study: Study, planned: Mapping[str, int], difference: float | None) -> list[str]:
     """Return what texts can detect for people, and how many texts detect ``difference``; nothing without numbers."""
-    units = Numbers(store, study).units() if store.path.exists() else {}
+    corpora = Facts(store, study).corpora if store.path.exists() else {}
+    units = {corpus: row["unit"] for corpus, row in corpora.items()}
     asked = {corpus for corpus, part in study.corpora.items() if getattr(part, "cluster", None)}
     if asked & units.keys() != {corpus for corpus, unit in units.items() if unit == "cluster"}:
         return []  # the errors are of other units
@@ -163,8 +165,7 @@ def lines(store: Store, study: Study, planned: Mapping[str, int], difference: fl
     known = [row for row in rows if isinstance(row, Detectable)]
     if not known:
         return []
-    sizes = Numbers(store, study).texts().items()
-    texts = listed(f"{counted(count, units[corpus])} of {corpus}" for corpus, count in sizes)
+    texts = listed(f"{counted(int(row['texts']), row['unit'])} of {corpus}" for corpus, row in corpora.items())
     width = max(len(row.name) for row in known)
     made = [
         f"smallest differences that this study can detect (80 % power, two-sided 5 %, claims corrected for "

@@ -174,6 +174,10 @@ class Estimates:
             lambda array, axis: np.take_along_axis(array, place if axis == -1 else place[..., None], axis)
         )
 
+    def of_models(self, which: int | list[int]) -> Estimates:
+        """Return the P numbers of one of M models, or of some in an order: (P,) or (m, P) of (M, P)."""
+        return self._picked(lambda array, axis: array[which])
+
     def averaged(self) -> Estimates:
         """Return the means over models, (..., P) of (..., M, P): they read the same texts, so no error averages out."""
         value = self.value.mean(axis=-2)

@@ -35,14 +35,12 @@ MOVED = 0.1
 another profile."""
 
 
-def change(finding: Outcome, word: Word, other: Outcome, other_word: Word, view: str) -> dict[str, Any]:
+def change(finding: Outcome, other: Outcome, view: str) -> dict[str, Any]:
     """Say what a view changes against the claim's own.
 
     Args:
         finding: the finding under the claim's own view.
-        word: its verdict, alone.
         other: the finding under the other view.
-        other_word: its verdict.
         view: the other view.
 
     Returns:
@@ -50,6 +48,7 @@ def change(finding: Outcome, word: Word, other: Outcome, other_word: Word, view:
         another one).
     """
     sentences = []
+    word, other_word = finding.word(finding.p), other.word(other.p)  # without the correction, which others do not have
     turned = word != other_word
     here, after = finding.shown(word), other.shown(other_word)
     if here.value is not None and after.value is not None and here.statistic == after.statistic:
@@ -159,15 +158,9 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
         for name, claim in study.claims.items()
         for reading in readings_of(claim, numbers)
     }
-    first = {
-        name: main_finding
-        for (name, reading), main_finding in tests.items()
-        if reading.place == 1 and isinstance(main_finding, Outcome)
-    }
+    first = {name: of for (name, reading), of in tests.items() if reading.place == 1 and isinstance(of, Outcome)}
     adjusted = _adjusted(first)
-    by_model = _adjusted(
-        {(name, model): each for name, main_finding in first.items() for model, each in main_finding.each.items()}
-    )
+    by_model = _adjusted({(name, model): each for name, of in first.items() for model, each in of.each.items()})
     verdicts = []
     for number, (name, claim) in enumerate(study.claims.items(), 1):
         columns: dict[str, Any] = {"claim": name, "number": number, "kind": kind_of(claim).name}
@@ -189,13 +182,11 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
             ]
             of_claim.append(replace(verdict, by_model=tuple(each)))
         verdicts += of_claim
-        base = tests[name, of_name[0]]
-        # The verdicts are compared as they are without the correction, which other readings do not have.
+        base, others = tests[name, of_name[0]], [reading for reading in of_name[1:] if reading.baseline is None]
         changes = [
-            change(base, base.word(base.p), main_finding, main_finding.word(main_finding.p), str(reading.view))
-            for reading in of_name[1:]
-            if reading.baseline is None and isinstance(main_finding := tests[name, reading], Outcome)
-            if isinstance(base, Outcome)
+            change(base, other, str(reading.view))
+            for reading in others
+            if isinstance(other := tests[name, reading], Outcome) and isinstance(base, Outcome)
         ]
         if changes:
             of_claim[0].detail["views"] = changes
@@ -267,10 +258,10 @@ def _few_texts(numbers: Numbers, claim: Claim, finding: Outcome) -> str:
     if numbers.study.texts == "fixed" or not kind_of(claim).samples:
         return ""
     measured = [name for name in statistics_of(claim) if name.partition(".")[0] not in numbers.study.sections]
-    corpora = finding.detail.get("corpora", ()) if measured else ()
+    corpora = finding.detail.corpora if measured else ()
     if queries_of(claim) and finding.tested:
-        corpora = [*corpora, *numbers.texts()]
-    texts = {corpus: numbers.texts().get(corpus, VERDICT_TEXTS) for corpus in corpora}
+        corpora = [*corpora, *numbers.facts.texts]
+    texts = {corpus: numbers.facts.texts.get(corpus, VERDICT_TEXTS) for corpus in corpora}
     few = ", ".join(f"{count} in {corpus}" for corpus, count in texts.items() if count < VERDICT_TEXTS)
     return few and (
         f"too few texts: {few}; a verdict needs {VERDICT_TEXTS}, or `texts: fixed` if they are the whole population"
@@ -280,7 +271,7 @@ def _few_texts(numbers: Numbers, claim: Claim, finding: Outcome) -> str:
 def _statistics_and_tables(numbers: Numbers, claim: Claim) -> dict[str, list[str]]:
     names, tables = list(statistics_of(claim)), list[str]()
     for query in queries_of(claim):
-        named, read = numbers.asked(query)
+        named, read = numbers.facts.asked(query)
         names += named
         tables += read
     return {"metrics": list(dict.fromkeys(names))} | ({"tables": list(dict.fromkeys(tables))} if tables else {})
@@ -299,7 +290,7 @@ def _verdict(
     shown = finding.shown(word)
     claimed = shown.wanted
     needed = (power(finding, 1 if adjusted is None else tested), finding.instead) if word == "inconclusive" else ()
-    detail = {key: value for key, value in finding.detail.items() if value not in (None, [], "")}
+    detail = {key: value for key, value in vars(finding.detail).items() if value not in (None, [], (), "")}
     more = {
         "alone": alone if word != alone else None,
         "tested": None if adjusted is None else tested,

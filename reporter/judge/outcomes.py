@@ -162,6 +162,24 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class Detail:
+    """What a verdict tells besides its number: the keys of :class:`~reporter.store.schema.Verdict`'s ``detail``."""
+
+    statistic: str = ""
+    definition: str = ""
+    models: Sequence[str] = ()
+    corpora: Sequence[str] = ()
+    evidence: Sequence[Mapping[str, Any]] = ()
+    parts: Sequence[Mapping[str, Any]] = ()
+    bounds: Sequence[Mapping[str, Any]] = ()
+    effect: Mapping[str, Any] | None = None
+    difference: Mapping[str, Any] | None = None
+    n: int | None = None
+    notes: Sequence[str] = ()
+    sql: str = ""
+
+
+@dataclass(frozen=True)
 class Outcome:
     """One test of one claim.
 
@@ -181,7 +199,7 @@ class Outcome:
         seen: the profiles that were looked at, by model and corpus.
         each: what is found of each model by itself, of a claim over several.
         bounds: what its number cannot exceed.
-        detail: keys of :class:`~reporter.store.schema.Verdict`'s detail.
+        detail: what else it tells.
     """
 
     holds: float | None
@@ -199,7 +217,7 @@ class Outcome:
     seen: Mapping[tuple[str, str], ShownProfile] = field(default_factory=dict)
     each: Mapping[str, Outcome] = field(default_factory=dict)
     bounds: Bounds = (None, None)
-    detail: dict[str, Any] = field(default_factory=dict)
+    detail: Detail = field(default_factory=Detail)
 
     @classmethod
     def of(
@@ -244,7 +262,7 @@ class Outcome:
         """Return the number to show beside a verdict."""
         if word == "supported" and self.supported is not None:
             return self.supported
-        return Shown(str(self.detail.get("statistic", "")), self.wanted, self.value, self.low, self.high, self.p)
+        return Shown(self.detail.statistic, self.wanted, self.value, self.low, self.high, self.p)
 
     def as_exact(self) -> Outcome:
         """Return the same for texts that are fixed, and models that speak of themselves: nothing is a sample.
@@ -255,19 +273,19 @@ class Outcome:
         shown = self.shown(word)
         why = FIXED if word != "inconclusive" else f"{FIXED}; they do not decide"
         unsure = {"ci_low": None, "ci_high": None, "p_holds": None, "p_fails": None}
-        parts = [part | unsure for part in self.detail.get("parts", ())]
+        parts = [{**part, **unsure} for part in self.detail.parts]
         plain = replace(self, holds=None, fails=None, value=shown.value, low=None, high=None, wanted=shown.wanted)
         plain = replace(plain, plain=word, why=why, part=None, supported=None)
-        return plain.with_detail(statistic=shown.statistic, notes=[FIXED], **({"parts": parts} if parts else {}))
+        return plain.with_detail(statistic=shown.statistic, notes=[FIXED], parts=parts)
 
     def undecided(self, why: str) -> Outcome:
         """Return the same without a verdict: its numbers are shown, and nothing is tested."""
         each = {model: finding.undecided(why) for model, finding in self.each.items()}
         plain = replace(self, holds=None, fails=None, plain="inconclusive", why=why, supported=None, each=each)
-        evidence = [
-            row | ({"verdict": "inconclusive"} if "verdict" in row else {}) for row in self.detail.get("evidence", ())
-        ]
-        return plain.with_detail(**({"evidence": evidence} if evidence else {}))
+        word = {"verdict": "inconclusive"}
+        return plain.with_detail(
+            evidence=[{**row, **word} if word.keys() & row else row for row in self.detail.evidence]
+        )
 
     def evidence(self, model: str, corpus: str, **more: Any) -> dict[str, Any]:
         """Return a row of a claim's evidence: the number that decides for a model, and its verdict."""
@@ -278,9 +296,8 @@ class Outcome:
 
     def with_detail(self, **more: Any) -> Outcome:
         """Return the same with more to tell; notes are added to those that are there."""
-        notes = [*self.detail.get("notes", ()), *more.pop("notes", ())]
-        merged = self.detail | more | ({"notes": list(dict.fromkeys(notes))} if notes else {})
-        return replace(self, detail=merged)
+        notes = tuple(dict.fromkeys([*self.detail.notes, *more.pop("notes", ())]))
+        return replace(self, detail=replace(self.detail, notes=notes, **more))
 
 
 def every(findings: Sequence[Outcome]) -> Outcome:

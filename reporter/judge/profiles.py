@@ -6,26 +6,26 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Self, TypeVar
+from typing import Any
 
 import numpy as np
 
 from reporter.core.places import ranges
+from reporter.judge.contrasts import mean_over
 from reporter.judge.estimates import Array, Estimates, measured, stacked
+from reporter.judge.facts import CORPUS_SIZES
+from reporter.judge.kinship import Origins
 from reporter.judge.numbers import PATH, MetricRow, Missing, Numbers, at_layer
 from reporter.judge.points import Points
 from reporter.metrics.base import Statistic
+from reporter.store import Store
+from reporter.store.rows import spec_of
 
 PROFILE = ("model", "checkpoint", "corpus", "view", "metric", "statistic")
 """Columns of ``layer_metrics`` that a profile has once."""
 
 Fixed = tuple[tuple[float, int, float], ...]
 """Points that have their value by definition, as (depth, layer, value)."""
-
-
-def fixed_ends(rows: Sequence[MetricRow]) -> Fixed:
-    """Return the points of a profile along embedding and blocks whose value the definition fixes."""
-    return tuple((row.depth or 0.0, row.layer or 0, row.value or 0.0) for row in rows if row.by_definition)
 
 
 def by_definition(full_name: str, layer: int, model: str, value: float) -> str:
@@ -45,6 +45,7 @@ class Profile:
         labels: what the points are, for evidence: layers or steps.
         notes: what a reader must know.
         fixed: where points were left out because their value is fixed by definition, as (x, layer, value).
+        each: of a mean over several models each one's profile, at the same places.
     """
 
     model: str
@@ -54,6 +55,7 @@ class Profile:
     labels: tuple[int, ...]
     notes: tuple[str, ...] = ()
     fixed: Fixed = ()
+    each: tuple[Profile, ...] = ()
 
     @property
     def values(self) -> Array:
@@ -76,15 +78,24 @@ class Profile:
             return self.numbers
         return self.numbers.weighted(np.array([np.interp(x, self.x, unit) for unit in np.eye(len(self.x))]).T)
 
-    def brought_to(self, x: Array) -> Self:
-        """Return it at other places, which have no labels."""
-        return self if np.array_equal(x, self.x) else replace(self, x=x, numbers=self.at(x), labels=())
+    @property
+    def means(self) -> dict[str, Estimates]:
+        """The mean over its points of each model."""
+        return {profile.model: profile.mean for profile in self.each or (self,)}
 
-    def some(self, points: Sequence[int]) -> Self:
+    def brought_to(self, x: Array) -> Profile:
+        """Return it at other places, which have no labels."""
+        if np.array_equal(x, self.x):
+            return self
+        return replace(
+            self, x=x, numbers=self.at(x), labels=(), each=tuple(profile.brought_to(x) for profile in self.each)
+        )
+
+    def some(self, points: Sequence[int]) -> Profile:
         """Return some of its points."""
-        places = list(points)
+        places, each = list(points), tuple(profile.some(points) for profile in self.each)
         labels = tuple(self.labels[place] for place in places) if self.labels else ()
-        return replace(self, x=self.x[places], numbers=self.numbers.some(places), labels=labels)
+        return replace(self, x=self.x[places], numbers=self.numbers.some(places), labels=labels, each=each)
 
     def names(self, training: bool, step: bool) -> tuple[tuple[str, ...], str]:
         """Return what readers call its points, and what these are: training steps, layers or blocks.
@@ -96,9 +107,6 @@ class Profile:
         blocks = step and not training
         names = tuple(str(label + blocks) for label in self.labels)
         return names, "step" if training else "block" if blocks else "layer"
-
-
-AnyProfile = TypeVar("AnyProfile", bound=Profile)
 
 
 def stored_profiles(
@@ -150,6 +158,18 @@ def stored_profiles(
         yield free, Profile(free[0]["model"], free[0]["corpus"], x, numbers, layers, fixed=ends)
 
 
+def read_profiles(
+    store: Store, study: str, rows: Iterable[dict[str, Any]], statistics: Mapping[str, Statistic], which: str = "true"
+) -> Iterator[tuple[list[dict[str, Any]], Profile]]:
+    """Yield the profiles of rows of a study; ``which`` is a condition on the checkpoints that they are of."""
+    facts = {"study": study}
+    written = store.records("SELECT spec FROM studies WHERE study = $study", facts)
+    fixed = any(spec_of(row["spec"]).get("texts") == "fixed" for row in written)
+    units = {row["corpus"]: int(row["texts"]) for row in store.records(CORPUS_SIZES, facts)}
+    parts = store.records(f"SELECT * EXCLUDE (study) FROM text_parts WHERE study = $study AND {which}", facts)
+    return stored_profiles(rows, parts, units, statistics, fixed)
+
+
 @dataclass(frozen=True)
 class Profiles:
     """The choice of numbers that profiles are made of.
@@ -178,24 +198,7 @@ class Profiles:
         Raises:
             Missing: there are none, or one is NULL (but for the embedding, which is left out then).
         """
-        rows = self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step)
-        rows, fixed = self._without_fixed_ends(at_layer(rows, None, self.site))
-        profile = self._along(rows, model, corpus)
-        return replace(profile, fixed=fixed, notes=(*profile.notes, *self._told(model, fixed)))
-
-    def _told(self, model: str, fixed: Fixed) -> list[str]:
-        return [
-            f"layer {end} of {model} is left out: {self.full_name} is {value:g} there by definition"
-            for _, end, value in fixed
-        ]
-
-    def _without_fixed_ends(self, rows: Sequence[MetricRow]) -> tuple[list[MetricRow], Fixed]:
-        rows = list(rows)
-        if self.site not in (None, "block"):
-            return rows, ()
-        fixed = fixed_ends(rows)
-        layers = {layer for _, layer, _ in fixed}
-        return [row for row in rows if row.layer not in layers], fixed
+        return self.last(model, corpus, whole=False)
 
     def over_training(self, model: str, corpus: str) -> Profile:
         """Return the numbers of a model by training step, at a layer or as means over layers.
@@ -205,7 +208,7 @@ class Profiles:
         """
         rows = [row for row in self._of(corpus) if row.model == model]
         if not rows:
-            raise Missing(f"there are no numbers of {model}: {self.numbers.why_failed(model)}")
+            raise Missing(f"there are no numbers of {model}: {self.numbers.reasons.why_failed(model)}")
         checkpoints: dict[str, list[MetricRow]] = defaultdict(list)
         for row in rows:
             checkpoints[row.checkpoint].append(row)
@@ -223,12 +226,14 @@ class Profiles:
         means = stacked([profile.mean for profile in of_steps]).transposed
         return Profile(model, corpus, np.array(steps, dtype=float), means, tuple(steps), notes)
 
-    def last(self, model: str, corpus: str) -> Profile:
+    def last(self, model: str, corpus: str, whole: bool = True) -> Profile:
         """Return the points that one number of a model is the mean of: a layer, or all layers."""
-        return self.one(self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step), model, corpus)
+        return self.one(self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step), model, corpus, whole)
 
-    def one(self, rows: Sequence[MetricRow], model: str, corpus: str) -> Profile:
+    def one(self, rows: Sequence[MetricRow], model: str, corpus: str, whole: bool = True) -> Profile:
         """Return the points of one checkpoint: a layer, or all layers that are not fixed by definition.
+
+        ``whole`` tells whether it may be a number of the whole model.
 
         Raises:
             Missing: there is none, or the layer's value is fixed by definition.
@@ -238,14 +243,18 @@ class Profiles:
             raise Missing(f"{self.full_name} is one number for the whole model, without layers")
         if self.layer is not None and not at_place:
             raise Missing(f"{model} has no numbers of {self.full_name} at layer {self.layer}")
-        free, fixed = self._without_fixed_ends(at_layer(rows, None, self.site))
-        if self.layer is not None:
-            for _, layer, value in fixed:
-                if layer == at_place[0].layer:
-                    raise Missing(f"{by_definition(self.full_name, layer, model, value)}; name another layer")
-            free, fixed = at_place, ()
-        profile = self._along(free, model, corpus, whole=True)
-        return replace(profile, fixed=fixed, notes=(*profile.notes, *self._told(model, fixed)))
+        on_path = self.site in (None, "block")
+        if self.layer is not None and on_path and at_place[0].by_definition:
+            said = by_definition(self.full_name, at_place[0].layer or 0, model, at_place[0].value or 0.0)
+            raise Missing(f"{said}; name another layer")
+        fixed = [row for row in at_place if on_path and row.by_definition]
+        profile = self._along([row for row in at_place if row not in fixed], model, corpus, whole)
+        notes = [
+            f"layer {row.layer} of {model} is left out: {self.full_name} is {row.value or 0.0:g} there by definition"
+            for row in fixed
+        ]
+        ends = tuple((row.depth or 0.0, row.layer or 0, row.value or 0.0) for row in fixed)
+        return replace(profile, fixed=ends, notes=(*profile.notes, *notes))
 
     def _of(self, corpus: str) -> list[MetricRow]:
         rows = [row for row in self.numbers.rows(self.full_name, self.view) if row.corpus == corpus]
@@ -253,7 +262,7 @@ class Profiles:
             raise Missing(f"there are no numbers of {self.full_name} on corpus '{corpus}' for token set '{self.view}'")
         return rows
 
-    def _along(self, rows: Sequence[MetricRow], model: str, corpus: str, whole: bool = False) -> Profile:
+    def _along(self, rows: Sequence[MetricRow], model: str, corpus: str, whole: bool) -> Profile:
         if not rows:
             where = "its layers" if self.site is None else f"site '{self.site}'"
             raise Missing(f"{model} has no numbers of {self.full_name} at {where}")
@@ -261,23 +270,15 @@ class Profiles:
             raise Missing(f"{self.full_name} is one number for the whole model, without a profile over depth")
         notes = []
         if rows[0].layer == 0 and rows[0].value is None and len(rows) > 1:
-            reason = self.numbers.why_missing(self.full_name, rows[0], self.view)
+            reason = self.numbers.reasons.why_missing(self.full_name, rows[0], self.view)
             notes.append(f"the embedding of {model} is left out: {reason}")
             rows = rows[1:]
         for row in rows:
             if row.value is None:
                 suffix = "" if row.layer is None else f" at layer {row.layer}"
-                reason = self.numbers.why_missing(self.full_name, row, self.view)
+                reason = self.numbers.reasons.why_missing(self.full_name, row, self.view)
                 raise Missing(f"{self.full_name} of {model} on '{corpus}' has no value{suffix}: {reason}")
-        values = np.array([row.value for row in rows], dtype=float)
-        estimates = measured(
-            values,
-            [(row.low, row.high) for row in rows],
-            self.numbers.parts_of(self.full_name, self.view, rows),
-            self.numbers.texts_of(self.full_name, corpus),
-            self.numbers.bounds(self.full_name),
-            self.numbers.study.texts == "fixed",
-        )
+        estimates = self.numbers.estimates(self.full_name, self.view, rows)
         if not estimates.known:
             none = all(row.low is None for row in rows)
             notes.append(
@@ -289,7 +290,7 @@ class Profiles:
         return Profile(model, corpus, depths, estimates, tuple(row.layer or 0 for row in rows), tuple(notes))
 
 
-def in_common(profiles: Sequence[AnyProfile]) -> tuple[list[AnyProfile], list[str]]:
+def in_common(profiles: Sequence[Profile]) -> tuple[list[Profile], list[str]]:
     """Return profiles over depth without the layers that another one lacks, such as an embedding without a number.
 
     Like is compared with like then. Profiles of as many blocks are compared layer by layer, others by the depths that
@@ -334,6 +335,22 @@ def common_depths(profiles: Sequence[Profile]) -> Array:
         return first
     low, high = max(profile.x[0] for profile in profiles), min(profile.x[-1] for profile in profiles)
     return np.linspace(low, high, min(len(profile.x) for profile in profiles))
+
+
+def mean_profile(origins: Origins, profiles: Sequence[Profile]) -> Profile:
+    """Return the mean over independent models at the layers or depths that their profiles have in common.
+
+    Models of as many blocks have their layers in common; others are interpolated at common depths, without layers.
+    """
+    kept, _ = in_common(profiles)
+    if any(not np.array_equal(profile.x, kept[0].x) for profile in kept):
+        kept = list(profiles)
+    x = common_depths(kept)
+    each = tuple(profile.brought_to(x) for profile in kept)
+    numbers = mean_over(origins, {profile.model: profile.numbers for profile in each})
+    fixed = tuple(end for end in each[0].fixed if all(end[0] in {x for x, *_ in of.fixed} for of in each))
+    labels = each[0].labels if all(profile.labels == each[0].labels for profile in each) else ()
+    return Profile("", each[0].corpus, x, numbers, labels, fixed=fixed, each=each)
 
 
 def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:

@@ -8,7 +8,7 @@ from typing import Any
 from reporter.core.numbers import counted, estimate, short
 from reporter.core.places import TEXT_TOKENS, WITHOUT_SINKS, in_backticks, listed, place, places
 from reporter.geometry.intervals import VERDICT_TEXTS
-from reporter.judge.numbers import declared
+from reporter.judge.facts import declared
 from reporter.judge.questions.blocks import removals
 from reporter.judge.questions.changed import CHANGED
 from reporter.judge.questions.layer import advices

@@ -1,121 +1,154 @@
-"""The main comparison as a table to download: models and roles on the main statistics, with and without sinks.
+"""The comparison of a study as the run stored it (table ``comparisons``): for the overview, and as a table to download.
 
-Its numbers are those of the overview (:mod:`reporter.report.sides`): means over the embedding and the blocks at the
-last checkpoint, without values that a definition fixes.
+No number is computed here: :mod:`reporter.judge.comparison` says what a row is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise, product
-from math import isnan
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
-from reporter.charts.chart import Drawn
+from reporter.charts.chart import Drawn, Read, filled
 from reporter.charts.layout import Scene
-from reporter.report.sides import PAIR, MainStatistics, Number
-from reporter.report.tables import Row
+from reporter.charts.styles import ModelStyle
+from reporter.core.numbers import Measured, estimate
+from reporter.judge.comparison import Side, Sides, compared_views
+from reporter.report.tables import Row, rows_of
+from reporter.store.rows import spec_of
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from reporter.metrics.base import Statistic
+    from reporter.report.contents import Contents
 
 WIDTH, HEIGHT, MARGIN = 336, 104, 14
 """Of a small profile, in quarters of a pixel: whole numbers are short, and there are many."""
-_NO_NUMBER: Row = {"value": None, "ci_low": None, "ci_high": None}
+FIRST, MOST_ASKED = ("anisotropy", "intrinsic_dimension"), 2
+"""Metrics that are said first of a study that measures them, and how many are said whether they differ or not."""
+COMPARISONS = """
+SELECT * EXCLUDE (study) FROM comparisons WHERE study = $study
+ORDER BY corpus, view, metric, statistic, span, side, minus NULLS FIRST, depth_first
+"""
 
 
 @dataclass(frozen=True)
-class Compared:
-    """The main comparison.
+class Number:
+    """A number with its 95 % interval; None where there is none.
 
     Args:
-        charts: the statistics, as the charts of their profiles.
-        views: the views beside each other.
-        tables: one for each ``corpus``: its ``roles``, then its ``models`` in the order of the legend. Each of these
-            has a ``name``, a ``style`` and ``cells``: the ``numbers`` of a statistic, one for each view. Of two sides
-            ``difference`` is a line like these, with the names that it is ``of``; else None.
-        sql: a query that shows the numbers by layer.
-        frame: the numbers of all models and roles.
+        measured: the number and the ends of its interval.
+        written: its text beside the numbers that it is compared with; empty: as it is written alone.
     """
 
-    charts: tuple[Drawn, ...]
-    views: tuple[str, ...]
-    tables: tuple[Row, ...]
-    sql: str
-    frame: pd.DataFrame
+    measured: Measured = (None, None, None)
+    written: str = ""
+
+    @classmethod
+    def of(cls, row: Row | None) -> Number:
+        """Return the number of a row; none without a row."""
+        return cls() if row is None else cls((row["value"], row["ci_low"], row["ci_high"]))
+
+    @property
+    def text(self) -> str:
+        """The number and its interval as a page shows them."""
+        return self.written or estimate(*self.measured)
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The number, and its interval in brackets; empty where there is none."""
+        number, bracket, ends = self.text.partition(" [")
+        return number, f"[{ends}" if bracket else ""
 
 
-def read_compared(
-    numbers: MainStatistics, scene: Scene, main: Sequence[Drawn], first: Sequence[str]
-) -> Compared | None:
-    """Compare the models; None where fewer than two have numbers, or there are none."""
-    charts = [drawn for drawn in main if drawn.chart.kind in ("profile", "dots") and not drawn.empty]
-    if len(scene.styles.own) < 2 or not charts:
-        return None
-    order = list(dict.fromkeys([*first, *(drawn.id for drawn in charts)]))
-    charts.sort(key=lambda drawn: order.index(drawn.id))
-    import pandas as pd
+class StoredComparison:
+    """The comparison of a study, with the facts of the study that its overview needs.
 
-    views = PAIR if set(PAIR) <= set(scene.views) else tuple(scene.views[:2])
-    rows = list(_rows(numbers, scene, [drawn.id for drawn in charts]))
-    frame = pd.DataFrame(rows, columns=_COLUMNS)
-    by_key = {(row["statistic"], row["corpus"], row["view"], row["model"] or f"{row['role']}s"): row for row in rows}
-    count = {(row["corpus"], row["role"]): row["models"] for row in rows if row["model"] is None}
-    tables = []
-    for corpus in scene.corpora:
+    ``sets`` are its token sets, ``views`` those that sentences compare; ``frame`` has its rows.
+    """
 
-        def cells(name: str, corpus: str = corpus) -> list[Row]:
-            return [
-                {"numbers": [by_key.get((drawn.id, corpus, view, name), _NO_NUMBER) for view in views]}
-                for drawn in charts
-            ]
+    def __init__(self, read: Read, contents: Contents, known: Mapping[str, Statistic]) -> None:
+        scene, self.known = contents.scene, known
+        self.sets, self.views, self.corpora = tuple(scene.views), compared_views(scene.views), list(scene.corpora)
+        self.texts = {str(row["corpus"]): int(row["texts"] or 0) for row in contents.corpora}
+        clusters = {str(row["corpus"]): row["clusters"] for row in contents.corpora}
+        self.units = {corpus: int(clusters[corpus] or count) for corpus, count in self.texts.items()}
+        for row in contents.cells:  # of the models, the one that reads the fewest different texts decides
+            if row["corpus"] in self.units and row.get("distinct_texts") is not None:
+                self.units[row["corpus"]] = min(self.units[row["corpus"]], int(row["distinct_texts"]))
+        spec = spec_of(contents.study.get("spec"))
+        self.fixed, self.metrics = spec.get("texts") == "fixed", _metrics(spec.get("metrics"))
+        last = {str(row["model"]): row for row in contents.models if row["is_last"]}
+        self.styles = {style.model: style for style in scene.styles.own}
+        roles = {model: style.role for model, style in self.styles.items()}
+        self.sides = Sides.of(roles, {model: row["base"] for model, row in last.items()})
+        # A cell of a comparison, such as `wiki | tweets`, counts the sinks of its sides again.
+        searched = [row for row in contents.cells if row.get("sinks") is not None and row["corpus"] in self.texts]
+        self.sinks_known = bool(searched)
+        self.sinks = {
+            (str(row["model"]), str(row["corpus"])): int(row["sinks"])
+            for row in searched
+            if row["model"] in self.styles and row["checkpoint"] == last.get(row["model"], {}).get("checkpoint")
+        }
+        self.blocks = {str(row["model"]): int(row["layers"]) for row in contents.models if row.get("layers")}
+        self.judged = bool(self.sides.tuned) and any(answer["name"] == "changed" for answer in contents.answers)
+        self.sql = filled(COMPARISONS, study=scene.study)
+        self.frame = read(self.sql).astype(dict.fromkeys(("layer_first", "layer_last", "minus_layer"), "Int64"))
+        self._rows: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+        for row in rows_of(self.frame):
+            self._rows[f"{row['metric']}.{row['statistic']}", row["corpus"], row["view"]].append(row)
 
-        roles = []
-        for role in ("encoder", "decoder"):
-            if number := count.get((corpus, role)):
-                name = f"{number} {role}s, mean (interval over {'models' if number > 2 else 'texts'})"
-                roles.append({"name": name, "style": None, "cells": cells(f"{role}s")})
-        models: list[Row] = [{"name": s.model, "style": s, "cells": cells(s.model)} for s in scene.styles.own]
-        pair = numbers.sides
-        difference = None
-        if pair:
-            difference = {
-                "name": f"{pair[0].name} − {pair[1].name}",
-                "of": [side.name for side in pair],
-                "cells": [
-                    {"numbers": [_difference(numbers, drawn.id, corpus, view) for view in views]} for drawn in charts
-                ],
-            }
-        if any(number["value"] is not None for line in models for cell in line["cells"] for number in cell["numbers"]):
-            tables.append({"corpus": corpus, "roles": roles, "models": models, "difference": difference})
-    return Compared(tuple(charts), views, tuple(tables), numbers.sql, frame) if tables else None
+    def rows(self, name: str, corpus: str, view: str, **columns: Any) -> list[Row]:
+        """Return the rows of a statistic whose columns have some values, by depth."""
+        rows = self._rows.get((name, corpus, view), [])
+        return [row for row in rows if all(row[column] == value for column, value in columns.items())]
+
+    def mean(self, name: str, corpus: str, view: str, side: Side) -> Row | None:
+        """Return the mean over layers of a side."""
+        return next(iter(self.rows(name, corpus, view, span="mean", side=side.name, minus=None)), None)
+
+    def layers(self, name: str, corpus: str, view: str, side: str) -> list[Row]:
+        """Return the number of a side at each layer; of several models of different depth at common depths."""
+        rows = self.rows(name, corpus, view, span="layer", side=side, minus=None)
+        return [row for row in rows if row["layer_first"] is not None] or rows
+
+    def difference(self, name: str, corpus: str, view: str) -> Row | None:
+        """Return the difference of the means over layers of the sides that are compared."""
+        rows = self.rows(name, corpus, view, span="mean", minus_view=None)
+        return next((row for row in rows if row["minus"] is not None), None)
+
+    def style_of(self, side: Side) -> ModelStyle:
+        """Return the style of a side, with its name for readers."""
+        return replace(self.styles[side.models[0]], model=self.name_of(side))
+
+    def name_of(self, side: Side) -> str:
+        """Return the name of a side for readers: a model, or ``3 encoders``."""
+        return f"{len(side.models)} {side.role}s" if side.several else side.name
+
+    def comparable(self, name: str) -> bool:
+        """Tell whether a statistic means the same in all columns."""
+        return self.sides.comparable(self.known[name])
+
+    @property
+    def asked(self) -> list[list[str]]:
+        """The main statistics of the two metrics that the study names first; anisotropy and dimension before others."""
+        by_metric: dict[str, list[str]] = {}
+        for name in filter(self.comparable, self.known):
+            by_metric.setdefault(name.partition(".")[0], []).append(name)
+        order = [*(name for name in FIRST if name in self.metrics or not self.metrics), *self.metrics]
+        return [by_metric[metric] for metric in dict.fromkeys(order) if metric in by_metric][:MOST_ASKED]
+
+    def effect(self, name: str, corpus: str) -> float:
+        """Return the largest standardised difference of the token sets; 0 where nothing is compared."""
+        rows = [self.difference(name, corpus, view) for view in self.views]
+        return max((float(row["effect"]) for row in rows if row is not None), default=0.0)
 
 
-def _difference(numbers: MainStatistics, name: str, corpus: str, view: str) -> Row:
-    """Return the first side minus the second, of a statistic that can be compared."""
-    if not numbers.sides or not numbers.comparable(name):
-        return _NO_NUMBER
-    return _known(numbers.difference(name, corpus, view, *numbers.sides))
-
-
-def _known(number: Number) -> Row:
-    """Return a number and the ends of its interval, None for each that is unknown."""
-    return dict(zip(_NO_NUMBER, (None if isnan(part) else part for part in number.measured), strict=True))
-
-
-_COLUMNS = ("statistic", "corpus", "view", "role", "model", "models", "value", "ci_low", "ci_high")
-
-
-def _rows(numbers: MainStatistics, scene: Scene, names: Sequence[str]) -> Iterator[Row]:
-    """Yield the mean over layers of each role and each model."""
-    roles = [numbers.role_side(role) for role in numbers.roles]
-    sides = [*(side for side in roles if side.several), *numbers.each]
-    for name, corpus, view in product(sorted(names), scene.corpora, scene.views):
-        for side in sides:
-            if not isnan((number := numbers.number(name, corpus, view, side)).value):
-                of = (name, corpus, view, side.role, None if side.several else side.name, number.models)
-                yield dict(zip(_COLUMNS, (*of, *_known(number).values()), strict=True))
+def _metrics(value: Any) -> list[str]:
+    """Return the metrics that a study names, in its order; none where it names all."""
+    names = [str(next(iter(part), "")) if isinstance(part, dict) else str(part) for part in value or ()]
+    return [] if not isinstance(value, list | tuple) or "all" in names else names
 
 
 Profiles = dict[tuple[str, str, str], list[tuple[float, float]]]

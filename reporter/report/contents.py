@@ -23,7 +23,7 @@ from reporter.report import tables as queries
 from reporter.report.card import Card
 from reporter.report.citing import read_hash
 from reporter.report.claims import Claims, read_claims
-from reporter.report.compared import Compared, read_compared
+from reporter.report.compared import StoredComparison
 from reporter.report.downsampling import sampling
 from reporter.report.explorers import Explorer, Reader, besides, pages, read_page
 from reporter.report.findings import ShownFindings, read_answers, read_behind, read_findings
@@ -96,7 +96,7 @@ class Contents:
     sinks: Row | None = None
     answers: tuple[Row, ...] = ()
     behind: Answer | None = None
-    compared: Compared | None = None
+    compared: StoredComparison | None = None
     overview: Overview | None = None
     texts: Mapping[str, Row] = field(default_factory=dict)
     numbers_hash: tuple[str, str] = ("", "")
@@ -250,7 +250,6 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
     if scene.styles.means:
         means = read(filled(ROLE_MEANS, study=name))
         contents = contents.with_charts(lambda drawn: replace(drawn, means=_means_of(means, drawn)))
-    main = [drawn for drawn in contents.charts if drawn.chart.main]
     explorers = read_explorers(read, name, replace(style_models(loaded, null), named=named), catalogue)
     sinks = read_sinks(read, name, models)
     if sinks and not any(explorer.name == "tokens" for explorer in explorers):
@@ -262,7 +261,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
         overview=overview,
         explorers=explorers,
         sinks=sinks,
-        compared=read_compared(overview.numbers, scene, main, [*findings.about, *claims.about]),
+        compared=overview.stored if len(scene.styles.own) > 1 and len(overview.stored.frame) else None,
         texts=read_texts(read, name),
         behind=read_behind(read, name),
         numbers_hash=read_hash(read, name),

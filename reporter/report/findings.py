@@ -10,10 +10,10 @@ from reporter.charts.chart import Read, filled
 from reporter.charts.styles import FLOOR_GREY, MUTED
 from reporter.core.numbers import near
 from reporter.core.places import listed
+from reporter.judge.comparison import PAIR
 from reporter.judge.questions import QUESTIONS
 from reporter.judge.questions.question import Answer, boxes_of
 from reporter.judge.questions.texts import behind
-from reporter.report.sides import PAIR
 from reporter.report.tables import Row, figure_link, parsed, rows_of
 from reporter.store.rows import as_named
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import isnan
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reporter.charts.chart import Drawn, Read
 from reporter.charts.styles import DECODER, ENCODER, ModelStyle
 from reporter.core.numbers import compared, counted, whole
 from reporter.core.places import capital, listed
-from reporter.judge.numbers import main_statistics
+from reporter.judge.comparison import PAIR
+from reporter.judge.facts import main_statistics
 from reporter.report import tables as queries
 from reporter.report.citing import read_passes, span
-from reporter.report.compared import path_of
+from reporter.report.compared import Number, StoredComparison, path_of
 from reporter.report.sentences import Sentence, scope_of, sentences_of
-from reporter.report.sides import PAIR, MainStatistics, Number, Side
 
 if TYPE_CHECKING:
     from reporter.report.contents import Contents
@@ -37,7 +36,7 @@ class Cells:
 
     numbers: tuple[Number, ...]
     difference: Number | None
-    lines: tuple[tuple[Side, str], ...]
+    lines: tuple[tuple[ModelStyle, str], ...]
     models: tuple[Number, ...] = ()
 
 
@@ -89,18 +88,18 @@ class Overview:
         models: the models behind the columns, where these are means of roles.
         tables: one for each corpus.
         quote: what a reader should know before quoting a number.
-        numbers: what all of it is made of.
+        stored: what all of it is made of.
     """
 
     line: str
-    numbers: MainStatistics
+    stored: StoredComparison
     sentences: tuple[Sentence, ...] = ()
     scope: str = ""
     charts: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
-    columns: tuple[Side, ...] = ()
+    columns: tuple[ModelStyle, ...] = ()
     difference: str = ""
-    models: tuple[Side, ...] = ()
+    models: tuple[ModelStyle, ...] = ()
     tables: tuple[CorpusTable, ...] = ()
     quote: tuple[str, ...] = ()
 
@@ -112,8 +111,8 @@ class Overview:
     @property
     def unsure(self) -> bool:
         """Whether a number of these rows has no interval."""
-        numbers = [number for line in self.rows for cells in line.cells.values() for number in cells.numbers]
-        return any(isnan(number.low) and not isnan(number.value) for number in numbers)
+        numbers = [n.measured for line in self.rows for cells in line.cells.values() for n in cells.numbers]
+        return any(low is None and value is not None for value, low, _ in numbers)
 
 
 def read_overview(read: Read, contents: Contents) -> Overview:
@@ -126,132 +125,135 @@ def read_overview(read: Read, contents: Contents) -> Overview:
     main = (drawn for drawn in contents.charts if drawn.chart.main)
     charts = {drawn.id: drawn for drawn in main if drawn.chart.kind in ("profile", "dots")}
     shown = {name for name, drawn in charts.items() if not drawn.empty}
-    numbers = MainStatistics(read, contents, {name: s for name, s in main_statistics().items() if name in shown})
-    tables = [CorpusTable(corpus, tuple(_rows(numbers, charts, corpus))) for corpus in contents.scene.corpora]
+    stored = StoredComparison(read, contents, {name: s for name, s in main_statistics().items() if name in shown})
+    tables = [CorpusTable(corpus, tuple(_rows(stored, charts, corpus))) for corpus in contents.scene.corpora]
     tables = [table for table in tables if table.rows]
-    models = tuple(map(Side.of, contents.scene.styles.own))
-    sides, sentences = numbers.sides, tuple(sentences_of(numbers)) if tables else ()
+    sides, sentences = stored.sides, tuple(sentences_of(stored)) if tables else ()
+    several = tables and any(side.several for side in sides.columns)
     return Overview(
-        line=_line(numbers),
-        numbers=numbers,
+        line=_line(stored),
+        stored=stored,
         sentences=sentences,
-        scope=scope_of(numbers) if tables else "",
-        charts=_charts(numbers, charts, [sentence.figure for sentence in sentences]),
-        sets=numbers.sets,
-        columns=numbers.columns if tables else (),
-        difference=f"{sides[0].name} − {sides[1].name}" if sides and tables else "",
-        models=models if any(side.several for side in numbers.columns) and tables else (),
+        scope=scope_of(stored) if tables else "",
+        charts=_charts(stored, charts, [sentence.figure for sentence in sentences]),
+        sets=stored.sets,
+        columns=tuple(map(stored.style_of, sides.columns)) if tables else (),
+        difference=" − ".join(map(stored.name_of, sides.pair)) if tables else "",
+        models=tuple(map(stored.style_of, sides.each.values())) if several else (),
         tables=tuple(tables),
-        quote=tuple(_quote(contents, numbers)),
+        quote=tuple(_quote(contents, stored)),
     )
 
 
 # The table.
 
 
-def _rows(numbers: MainStatistics, charts: Mapping[str, Drawn], corpus: str) -> Iterator[StatisticRow]:
+def _rows(stored: StoredComparison, charts: Mapping[str, Drawn], corpus: str) -> Iterator[StatisticRow]:
     lines = []
-    for name, statistic in numbers.known.items():
-        paths = _paths(numbers, name, corpus)
-        cells = {view: _cells(numbers, name, corpus, view, paths[view]) for view in numbers.sets}
-        if not all(isnan(number.value) for cell in cells.values() for number in cell.numbers):
-            effect = max(numbers.effect(name, corpus, view) for view in numbers.views)
-            note = "" if numbers.comparable(name) else "not comparable between roles"
-            lacking = any(numbers.lacking(name, corpus, view) is not None for view in numbers.views)
-            over = "over the layers that both have" if lacking and not note else ""
-            meaning = charts[name].chart.lead
-            title = capital(statistic.title)
+    for name, statistic in stored.known.items():
+        paths = _paths(stored, name, corpus)
+        cells = {view: _cells(stored, name, corpus, view, paths[view]) for view in stored.sets}
+        if not all(number.measured[0] is None for cell in cells.values() for number in cell.numbers):
+            note = "" if stored.comparable(name) else "not comparable between roles"
+            gaps = [stored.difference(name, corpus, view) for view in stored.views if stored.sides.pair]
+            over = "over the layers that both have" if any(gap and gap["common"] for gap in gaps) else ""
+            meaning, title = charts[name].chart.lead, capital(statistic.title)
+            effect = stored.effect(name, corpus)
             lines.append(StatisticRow(name, title, statistic.unit, meaning, note, over, effect, cells))
     yield from sorted(lines, key=lambda line: (bool(line.note), -line.effect))
 
 
-def _cells(numbers: MainStatistics, name: str, corpus: str, view: str, lines: tuple[tuple[Side, str], ...]) -> Cells:
-    apart = numbers.sides if numbers.comparable(name) else None
-    difference = numbers.difference(name, corpus, view, *apart) if apart else None
-    several = any(side.several for side in numbers.columns)
-    models = map(Side.of, numbers.styles) if several else ()
-    of_columns = tuple(numbers.number(name, corpus, view, side) for side in numbers.columns)
-    of_models = tuple(numbers.number(name, corpus, view, side) for side in models)
-    if difference is not None and len(of_columns) == 2:
-        *texts, last = compared(*(number.measured for number in (*of_columns, difference)))
-        of_columns = tuple(replace(number, written=text) for number, text in zip(of_columns, texts, strict=True))
-        difference = replace(difference, written=last)
-    return Cells(of_columns, difference, lines, of_models)
+def _cells(
+    stored: StoredComparison, name: str, corpus: str, view: str, lines: tuple[tuple[ModelStyle, str], ...]
+) -> Cells:
+    sides = stored.sides
+    of_columns, of_models = (
+        tuple(Number.of(stored.mean(name, corpus, view, side)) for side in some)
+        for some in (sides.columns, sides.each.values() if any(side.several for side in sides.columns) else ())
+    )
+    if not sides.pair or not stored.comparable(name):
+        return Cells(of_columns, None, lines, of_models)
+    numbers = [number.measured for number in (*of_columns, Number.of(stored.difference(name, corpus, view)))]
+    written = compared(*numbers) if len(numbers) == 3 else [""] * len(numbers)
+    *shown, difference = map(Number, numbers, written)
+    return Cells(tuple(shown), difference, lines, of_models)
 
 
-def _paths(numbers: MainStatistics, name: str, corpus: str) -> dict[str, tuple[tuple[Side, str], ...]]:
+def _paths(stored: StoredComparison, name: str, corpus: str) -> dict[str, tuple[tuple[ModelStyle, str], ...]]:
     """Return the small profiles of a row by token set, on one scale for all."""
-    curves = {
-        (view, side): numbers.curve(name, corpus, view, side) for view in numbers.sets for side in numbers.columns
+    profiles = {
+        (view, side): [(row["depth_first"], row["value"]) for row in stored.layers(name, corpus, view, side.name)]
+        for view in stored.sets
+        for side in stored.sides.columns
     }
-    shown = {key: profile for key, profile in curves.items() if profile is not None and len(profile.x) > 1}
-    values = [value for profile in shown.values() for value in profile.values.tolist()]
-    paths: dict[str, tuple[tuple[Side, str], ...]] = dict.fromkeys(numbers.sets, ())
-    for (view, side), profile in shown.items():
-        points = list(zip(profile.x, profile.values, strict=True))
-        paths[view] = (*paths[view], (side, path_of(points, min(values), max(values))))
+    values = [value for points in profiles.values() for _, value in points]
+    paths: dict[str, tuple[tuple[ModelStyle, str], ...]] = dict.fromkeys(stored.sets, ())
+    for (view, side), points in profiles.items():
+        if points:
+            paths[view] = (*paths[view], (stored.style_of(side), path_of(points, min(values), max(values))))
     return paths
 
 
-def _charts(numbers: MainStatistics, charts: Mapping[str, Drawn], first: Sequence[str]) -> tuple[str, ...]:
+def _charts(stored: StoredComparison, charts: Mapping[str, Drawn], first: Sequence[str]) -> tuple[str, ...]:
     """Return the statistics of the four charts: those that the sentences are about, and the usual ones."""
     profiles = {name for name, drawn in charts.items() if drawn.chart.kind == "profile"}
-    possible = {name for name in profiles & numbers.known.keys() if numbers.comparable(name)}
+    possible = {name for name in profiles & stored.known.keys() if stored.comparable(name)}
     usual = [name for choice in PREFERRED if (name := next((n for n in choice if n in possible), ""))]
     chosen = list(dict.fromkeys([*(name for name in first if name in possible), *usual]))
-    corpus = numbers.corpora[0] if numbers.corpora else ""
-    effect = {n: max((numbers.effect(n, corpus, view) for view in numbers.views), default=0.0) for n in possible}
-    chosen += sorted(possible - set(chosen), key=lambda name: (-effect[name], name))
+    corpus = stored.corpora[0] if stored.corpora else ""
+    chosen += sorted(possible - set(chosen), key=lambda name: (-stored.effect(name, corpus), name))
     return tuple(chosen[: len(PREFERRED)])
 
 
 # What stands around them.
 
 
-def _line(numbers: MainStatistics) -> str:
+def _line(stored: StoredComparison) -> str:
     """Say what is compared, on what."""
-    blocks, styles = numbers.blocks, numbers.styles_by_role
-    if not styles:
+    by_role = stored.sides.by_role
+    ordered = [model for models in by_role.values() for model in models]
+    if not ordered:
         return "No model has numbers yet."
-    if len(styles) <= 2:
-        models = " against ".join(f"{style.model} ({_role(style)}{_blocks(blocks, [style])})" for style in styles)
+    if len(ordered) <= 2:
+        roles_of = {model: _role(role) for role, models in by_role.items() for model in models}
+        models = " against ".join(f"{model} ({roles_of[model]}{_blocks(stored, [model])})" for model in ordered)
     else:
-        roles = listed(counted(len(of_role), _role(of_role[0])) for of_role in numbers.roles.values())
-        depth = _blocks(blocks, styles).removeprefix(", ")
+        roles = listed(counted(len(models), _role(role)) for role, models in by_role.items())
+        depth = _blocks(stored, ordered).removeprefix(", ")
         models = roles + (f" ({depth})" if depth else "")
-    corpora = [corpus for corpus in numbers.corpora if numbers.texts.get(corpus)]
+    corpora = [corpus for corpus in stored.corpora if stored.texts.get(corpus)]
     if not corpora:
         return f"{models}."
     if len(corpora) > 3:
         return f"{models} on {counted(len(corpora), 'corpus', 'corpora')}."
-    sizes = [(corpus, numbers.texts[corpus], numbers.units[corpus]) for corpus in corpora]
+    sizes = [(corpus, stored.texts[corpus], stored.units[corpus]) for corpus in corpora]
     texts = [f"{counted(n, 'text')}{f' in {units} clusters' * (units < n)} of {corpus}" for corpus, n, units in sizes]
     return f"{models} on {listed(texts)}."
 
 
-def _role(style: ModelStyle) -> str:
-    return style.role if style.role in (ENCODER, DECODER) else "model"
+def _role(role: str) -> str:
+    return role if role in (ENCODER, DECODER) else "model"
 
 
-def _blocks(blocks: Mapping[str, int], styles: Sequence[ModelStyle]) -> str:
-    sizes = [blocks[style.model] for style in styles if style.model in blocks]
+def _blocks(stored: StoredComparison, models: Sequence[str]) -> str:
+    sizes = [stored.blocks[model] for model in models if model in stored.blocks]
     if len(set(sizes)) > 1:
         return f", {min(sizes)} to {max(sizes)} blocks"
     return f", {counted(sizes[0], 'block')}" if sizes else ""
 
 
-def _quote(contents: Contents, numbers: MainStatistics) -> Iterator[str]:
+def _quote(contents: Contents, stored: StoredComparison) -> Iterator[str]:
     """Yield what a reader should know before quoting a number: four bullets at most."""
-    if not numbers.styles:
+    if not stored.styles:
         return
-    if numbers.sinks_known:
-        yield _sinks_note(numbers)
-    if numbers.both:
-        counts = listed(counted(len(numbers.roles[role]), role) for role in (ENCODER, DECODER))
-        of_these = "differences describe these models, not their roles"
-        yield f"{capital(counts)}: {'intervals of differences are over models' if numbers.over_models else of_these}."
-    if any(numbers.texts.get(corpus) for corpus in numbers.corpora):
-        yield _texts_note(contents, numbers)
+    if stored.sinks_known:
+        yield _sinks_note(stored)
+    if stored.sides.both:
+        counts = listed(counted(len(stored.sides.by_role[role]), role) for role in (ENCODER, DECODER))
+        of_these, over = "differences describe these models, not their roles", stored.sides.over_models
+        yield f"{capital(counts)}: {'intervals of differences are over models' if over else of_these}."
+    if any(stored.texts.get(corpus) for corpus in stored.corpora):
+        yield _texts_note(contents, stored)
     models = queries.model_rows(contents.models)
     warned = queries.warnings(models, contents.cells)
     failed = sum(row["status"] == "failed" for row in [*contents.cells, *contents.models, *contents.corpora])
@@ -266,27 +268,27 @@ def _warned_models(warned: Sequence[tuple[str, Sequence[str]]]) -> str:
     return listed(names) if len(names) <= 3 else f"{len(names)} models"
 
 
-def _sinks_note(numbers: MainStatistics) -> str:
+def _sinks_note(stored: StoredComparison) -> str:
     totals: Counter[str] = Counter()
-    for (model, _), count in numbers.sinks.items():
+    for (model, _), count in stored.sinks.items():
         totals[model] += count
-    searched = [style.model for style in numbers.styles if style.model in totals]
+    searched = [model for model in stored.styles if model in totals]
     having = [model for model in searched if totals[model]]
     if not having:
-        where = "any model" if len(searched) == len(numbers.styles) else listed(searched)
+        where = "any model" if len(searched) == len(stored.styles) else listed(searched)
         return f"No token of a text is a sink in {where}; tokens that the tokenizer adds are not counted here."
     shares = [f"{whole(totals[model])} in {model}" for model in having]
     which = listed(shares) if len(shares) <= 3 else f"{whole(sum(totals.values()))} in {len(having)} models"
     rest = [model for model in searched if not totals[model]]
     none = "" if not rest else f", none in {listed(rest) if len(rest) <= 3 else f'{len(rest)} models'}"
-    advice = "" if numbers.views != PAIR else " Also compare without sinks."
+    advice = "" if stored.views != PAIR else " Also compare without sinks."
     return f"Sinks among the tokens of texts: {which}{none}.{advice}"
 
 
-def _texts_note(contents: Contents, numbers: MainStatistics) -> str:
-    texts = sum(numbers.texts.get(corpus, 0) for corpus in numbers.corpora)
-    models, passes = {style.model for style in numbers.styles}, read_passes(contents)
-    readings = [r for corpus in numbers.corpora for r in passes.get(corpus, ()) if r.model in models]
+def _texts_note(contents: Contents, stored: StoredComparison) -> str:
+    texts = sum(stored.texts.get(corpus, 0) for corpus in stored.corpora)
+    models, passes = set(stored.styles), read_passes(contents)
+    readings = [r for corpus in stored.corpora for r in passes.get(corpus, ()) if r.model in models]
     tokens: Counter[str] = Counter()
     cut: Counter[str] = Counter()
     for reading in readings:

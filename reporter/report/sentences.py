@@ -1,27 +1,24 @@
 """The sentences of an overview: where two sides differ most, whether sinks explain it, and how else they differ.
 
-A sentence claims a difference only if its interval excludes 0 after the correction for all comparisons (Bonferroni),
-and if it is large enough to mention.
+The sentences are templates over rows of the stored comparison. A sentence claims a difference only if it is significant
+after the correction for all comparisons (Bonferroni), and if it is large enough to mention.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from math import ceil, floor, isnan, log10
+from math import ceil, floor, log10
+from statistics import median
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from reporter.core.numbers import estimate, short, whole
 from reporter.core.places import capital, end, listed, places
 from reporter.geometry.intervals import VERDICT_TEXTS
-from reporter.judge.estimates import Array
-from reporter.judge.points import around
+from reporter.judge.comparison import PAIR, differs
 from reporter.judge.questions.subjects import MATERIAL, share_of_range, topic
-from reporter.report.sides import PAIR, Curve, MainStatistics, Number, Side, at_common_depths, effects
-from reporter.report.tables import figure_link
+from reporter.report.compared import StoredComparison
+from reporter.report.tables import Row, figure_link
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Statistic
@@ -30,12 +27,6 @@ MOST_WORDS = 25
 """The longest sentence."""
 MOST_TOPICS = 3
 """The most kinds of difference that the sentences are about."""
-LARGE = 0.8
-"""A sentence is about the layers with at least this share of the largest standardised difference."""
-TOLD = 0.4
-"""These layers have at least this share of all the differences; else the sentence is about the mean over layers."""
-EVERYWHERE = 0.75
-"""A difference in more than this share of the layers is one of the mean over layers."""
 MORE = {
     "anisotropy.top_variance_share": "vary more along one direction",
     "anisotropy.mean_cosine": "are more alike in direction",
@@ -81,185 +72,155 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class _Contrast:
+class _Told:
     """How two sides differ in a statistic.
 
     Args:
         name: the statistic.
+        corpus: the corpus.
         view: the token set.
         of: the side that changes more over depth.
         other: the other side.
-        gap: the first minus the second.
-        run: the points of the first one's profile that the sentence is about; empty for the mean over layers.
+        row: the difference, in a region or in the mean over layers.
         effect: the part of the standardised difference that the sentence tells.
     """
 
     name: str
+    corpus: str
     view: str
-    of: Side
-    other: Side
-    gap: Number
-    run: tuple[int, ...]
+    of: str
+    other: str
+    row: Row
     effect: float
 
+    @property
+    def region(self) -> bool:
+        """Whether it is about some layers."""
+        return bool(self.row["span"] == "region")
 
-def sentences_of(numbers: MainStatistics) -> Iterator[Sentence]:
+
+def sentences_of(stored: StoredComparison) -> Iterator[Sentence]:
     """Yield at most three sentences about the first corpus; none if it has too few texts for a verdict."""
-    corpus = numbers.corpora[0]
-    if not numbers.fixed and numbers.units.get(corpus, 0) < VERDICT_TEXTS:
+    corpus = stored.corpora[0]
+    if not stored.fixed and stored.units.get(corpus, 0) < VERDICT_TEXTS:
         return
-    if len(numbers.styles) == 1:
-        yield from _described(numbers, corpus)
-    elif numbers.sides:
-        yield from _compared(numbers, corpus, numbers.sides)
+    if len(stored.styles) == 1:
+        yield from _described(stored, corpus)
+    elif stored.sides.pair:
+        yield from _compared(stored, corpus)
     else:
-        yield from _ranges(numbers, corpus)
+        yield from _ranges(stored, corpus)
 
 
-def tests_of(numbers: MainStatistics) -> int:
-    """Return how many comparisons the sentences are chosen from: statistics, token sets, layers, pairs of models."""
-    sides = numbers.sides or (Side.of(numbers.styles[0]),)
-    wide = max(sides, key=lambda side: max((numbers.blocks.get(model, 0) for model in side.models), default=0))
-    profiles = [
-        profile
-        for name in numbers.known
-        if numbers.comparable(name)
-        for view in numbers.views
-        if (profile := numbers.curve(name, numbers.corpora[0], view, wide)) is not None
-    ]
-    models = len(numbers.styles)
-    if numbers.sides or models == 1:
-        return max(1, sum(len(profile.x) + 1 for profile in profiles))
-    return max(1, len(profiles) * models * (models - 1) // 2)
-
-
-def _compared(numbers: MainStatistics, corpus: str, sides: tuple[Side, Side]) -> Iterator[Sentence]:
+def _compared(stored: StoredComparison, corpus: str) -> Iterator[Sentence]:
     """Say how two sides differ in what the study asks for first, whether sinks explain it, and where else they do."""
-    tests, view = tests_of(numbers), numbers.views[0]
-    contrasts = {
-        (name, of_view): contrast
-        for name in numbers.known
-        if numbers.comparable(name)
-        for of_view in numbers.views
-        if (contrast := _contrast(numbers, name, corpus, of_view, sides, tests)) is not None
+    view, pair = stored.views[0], stored.sides.pair
+    every = {
+        (name, of_view): told
+        for name in filter(stored.comparable, stored.known)
+        for of_view in stored.views
+        if (told := _told(stored, name, corpus, of_view)) is not None
     }
     large = sorted(
-        (contrast for contrast in contrasts.values() if contrast.effect >= MATERIAL),
-        key=lambda contrast: (contrast.view != view, -contrast.effect),
+        (told for told in every.values() if told.effect >= MATERIAL),
+        key=lambda told: (told.view != view, -told.effect),
     )
     sinks: Sentence | None = None
     used = set[str]()
-    effects_of = {name: contrast.effect for (name, of_view), contrast in contrasts.items() if of_view == view}
-    asked = [max(names, key=lambda name: effects_of.get(name, -1.0)) for names in numbers.asked]
-    if numbers.judged:  # the answer above has the verdict, and what differs
+    effects_of = {name: told.effect for (name, of_view), told in every.items() if of_view == view}
+    asked = [max(names, key=lambda name: effects_of.get(name, -1.0)) for names in stored.asked]
+    if stored.judged:  # the answer above has the verdict, and what differs
         asked = []
     elif not large and not effects_of.keys() & set(asked):
-        yield _nothing(numbers, f"{_the(sides[0])} and {_the(sides[1])}")
+        yield _nothing(stored, " and ".join(_the(stored, side.name) for side in pair))
+
+    def told_with_sinks(told: _Told) -> Iterator[Sentence]:
+        nonlocal sinks
+        yield _difference_sentence(stored, told)
+        if sinks is None and told.view == view and (sinks := _sinks_sentence(stored, told)) is not None:
+            yield sinks
+
     for name in asked:
         used.add(topic(name))
-        if (name, view) not in contrasts:
-            yield from _alike(numbers, name, corpus, view, sides)
-            continue
-        yield _contrast_sentence(numbers, corpus, contrasts[name, view])
-        if sinks is None and (sinks := _sinks_sentence(numbers, corpus, contrasts[name, view], tests)) is not None:
-            yield sinks
+        yield from told_with_sinks(every[name, view]) if (name, view) in every else _alike(stored, name, corpus, view)
     # without sinks only if they matter: the table beside the sentences is of the first token set
-    for contrast in large:
-        if len(used) >= MOST_TOPICS or topic(contrast.name) in used:
+    for told in large:
+        if len(used) >= MOST_TOPICS or topic(told.name) in used:
             continue
-        if contrast.view != (numbers.views[-1] if sinks else view) and (used or contrast.view == numbers.views[-1]):
+        if told.view != (stored.views[-1] if sinks else view) and (used or told.view == stored.views[-1]):
             continue
-        used.add(topic(contrast.name))
-        yield _contrast_sentence(numbers, corpus, contrast)
-        if sinks is None and contrast.view == view:
-            sinks = _sinks_sentence(numbers, corpus, contrast, tests)
-            if sinks is not None:
-                yield sinks
+        used.add(topic(told.name))
+        yield from told_with_sinks(told)
 
 
-def _alike(numbers: MainStatistics, name: str, corpus: str, view: str, sides: tuple[Side, Side]) -> Iterator[Sentence]:
+def _alike(stored: StoredComparison, name: str, corpus: str, view: str) -> Iterator[Sentence]:
     """Yield that a statistic which the study asks for does not differ; nothing where that was not tested."""
-    statistic, gap = numbers.known[name], numbers.difference(name, corpus, view, *sides)
-    if isnan(gap.low):
+    statistic, gap = stored.known[name], stored.difference(name, corpus, view)
+    if gap is None or gap["p"] is None:
         return
-    means = [numbers.number(name, corpus, view, side) for side in sides]
-    a, b = (_written([number.value], max(map(_gap_of, means)), statistic.title) for number in means)
+    a, b = _means(stored, name, corpus, view, [side.name for side in stored.sides.pair])
+    first, second = (_the(stored, side.name) for side in stored.sides.pair)
     text = (
-        f"{capital(statistic.title)} does not differ significantly: {a} in {_the(sides[0])}, {b} in {_the(sides[1])}, "
+        f"{capital(statistic.title)} does not differ significantly: {a} in {first}, {b} in {second}, "
         f"on average over {_over(statistic)}."
     )
-    yield Sentence(text, _strength(numbers, statistic, corpus, gap, view), name, (view,))
+    yield Sentence(text, _strength(stored, gap), name, (view,))
 
 
-def _nothing(numbers: MainStatistics, whom: str) -> Sentence:
+def _nothing(stored: StoredComparison, whom: str) -> Sentence:
     text = f"No main statistic differs significantly and by much between {whom}."
-    figure = next((name for name in numbers.known if numbers.comparable(name)), "")
-    return Sentence(text, "corrected for all comparisons", figure, numbers.views[:1])
+    figure = next(filter(stored.comparable, stored.known), "")
+    return Sentence(text, "corrected for all comparisons", figure, stored.views[:1])
 
 
-def _contrast(
-    numbers: MainStatistics, name: str, corpus: str, view: str, sides: tuple[Side, Side], tests: int
-) -> _Contrast | None:
+def _told(stored: StoredComparison, name: str, corpus: str, view: str) -> _Told | None:
     """Return how two sides differ; None if they do not, or if models of one side lie on both sides of another's."""
-    profiles = [numbers.curve(name, corpus, view, side) for side in sides]
-    a, b = profiles
-    if a is None or b is None or len(a.x) < 2 or len(b.x) < 2 or not _apart(numbers, name, corpus, view, sides):
+    mean, rows = stored.difference(name, corpus, view), stored.rows(name, corpus, view, minus_view=None)
+    if mean is None or not _apart(stored, name, corpus, view):
         return None
-    # the sentence is about the side that changes more over depth
-    spans = [float(p.values.max() - p.values.min()) for p in (a, b)]
-    of, other = sides if spans[0] >= spans[1] else sides[::-1]
-    here, there = (a, b) if of is sides[0] else (b, a)
-    here, there = at_common_depths(here, there)
-    gaps = [numbers.gap(here, there, [index]) for index in range(len(here.x))]
-    values = here.values - there.values
-    sizes = effects(numbers.known[name], here, there)
-    top = int(sizes.argmax())
-    sure = np.array([gap.differs(tests) for gap in gaps])
-    large = sure & (values * values[top] > 0) & (sizes >= LARGE * sizes[top])
-    run = around(top, large) if large[top] else ()
-    if run and sizes[list(run)].sum() >= TOLD * sizes.sum() and len(run) <= EVERYWHERE * len(sizes):
-        gap, effect = numbers.gap(here, there, run), float(sizes[list(run)].sum() / len(sizes))
-        return _Contrast(name, view, of, other, gap, run, effect)
-    first, second = (numbers.number(name, corpus, view, side) for side in (of, other))
-    gap = numbers.difference(name, corpus, view, of, other)
-    if not gap.differs(tests):
+    by_layer = [row for row in rows if row["minus"] is not None and row["effect"] is not None]
+    first = next((row for row in by_layer if row["span"] == "layer"), mean)
+    row = next((row for row in by_layer if row["span"] == "region"), mean)
+    if row is mean and not differs(mean):
         return None
-    effect = share_of_range(numbers.known[name], gap.value, first.value, second.value)
-    return _Contrast(name, view, of, other, gap, (), min(effect, float(sizes.mean())))
+    effect = row["effect"]
+    if row is mean:
+        of_sides = [stored.mean(name, corpus, view, side) for side in stored.sides.pair]
+        values = [of_side["value"] for of_side in of_sides if of_side is not None]
+        effect = min(share_of_range(stored.known[name], mean["value"], *values), effect)
+    return _Told(name, corpus, view, first["side"], first["minus"], row, effect)
 
 
-def _apart(numbers: MainStatistics, name: str, corpus: str, view: str, sides: tuple[Side, Side]) -> bool:
+def _apart(stored: StoredComparison, name: str, corpus: str, view: str) -> bool:
     """Tell whether every model of one side lies above every one of the other, where they are too few for a test."""
-    if numbers.over_models:
+    sides = stored.sides
+    if sides.over_models:
         return True
-    values = {style.model: numbers.number(name, corpus, view, Side.of(style)).value for style in numbers.styles}
-    a, b = ([values[model] for model in side.models] for side in sides)
-    if any(map(isnan, (*a, *b))):
+    means = {model: stored.mean(name, corpus, view, side) for model, side in sides.each.items()}
+    a, b = ([row["value"] for model in side.models if (row := means[model])] for side in sides.pair)
+    if len(a) + len(b) < len(means):
         return False
     return len(a) == len(b) == 1 or min(a) > max(b) or max(a) < min(b)
 
 
-def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> Sentence:
-    statistic = numbers.known[contrast.name]
+def _difference_sentence(stored: StoredComparison, told: _Told) -> Sentence:
+    statistic, row = stored.known[told.name], told.row
     title, step = statistic.title, statistic.per == "step"
-    written = partial(_written, title=title)
-    high, low = (contrast.of, contrast.other) if contrast.gap.value > 0 else (contrast.other, contrast.of)
-    more = MORE.get(contrast.name, "")
-    lead = f"In {_the(high)}, states {more}"
-    several = contrast.of.several or contrast.other.several
+    high, low = (row["side"], row["minus"]) if row["value"] > 0 else (row["minus"], row["side"])
+    more = MORE.get(told.name, "")
+    lead = f"In {_the(stored, high)}, states {more}"
     ways: tuple[str, ...]
-    if contrast.run:
-        here, there = _profiles(numbers, corpus, contrast)
-        inside = list(contrast.run)
-        a = written(here.values[inside], _width(here, inside))
-        where, whose = _where(here, inside, step), f" of {_the(contrast.of)}"
-        every = numbers.curve(contrast.name, corpus, contrast.view, contrast.other)
-        assert every is not None  # it has the points of `there`
-        beyond = every.values.max() < here.values[inside].min() or every.values.min() > here.values[inside].max()
-        b = written(every.values, _width(every)) if beyond else written(there.values[inside], _width(there, inside))
-        span, verb = ("throughout" if beyond else "at these depths"), "averages" if several else "is"
-        rest = f"{b} {span} {'in' if beyond else 'of'} {_the(contrast.other)}"
-        if high is contrast.of:
+    if told.region:
+        here, there = _in_region(stored, told)
+        verb = "averages" if any(side.several for side in stored.sides.pair) else "is"
+        a, where, whose = _written(here, title), _where(here, step), f" of {_the(stored, told.of)}"
+        every = stored.layers(told.name, told.corpus, told.view, told.other)
+        values, inside = ([row["value"] for row in rows] for rows in (every, here))
+        beyond = max(values) < min(inside) or min(values) > max(inside)
+        b = _written(every if beyond else there, title)
+        span = "throughout" if beyond else "at these depths"
+        rest = f"{b} {span} {'in' if beyond else 'of'} {_the(stored, told.other)}"
+        if high == told.of:
             ways = (f"{lead} {where} ({title} {a}, against {rest}).",)
         else:
             ways = (f"{lead} ({title} {b} {span}, against {a} {where}{whose}).",)
@@ -268,67 +229,73 @@ def _contrast_sentence(numbers: MainStatistics, corpus: str, contrast: _Contrast
             f"{capital(title)}: {a} {where}{whose}, {rest}.",
         )
     else:
-        means = [numbers.number(contrast.name, corpus, contrast.view, side) for side in (high, low)]
-        a, b = (written([number.value], max(map(_gap_of, means))) for number in means)
-        over = _over(statistic)
+        a, b = _means(stored, told.name, told.corpus, told.view, (high, low))
+        first, second, over = _the(stored, high), _the(stored, low), _over(statistic)
         ways = (
-            f"{lead} than in {_the(low)} ({title} {a} against {b} on average over {over}).",
+            f"{lead} than in {second} ({title} {a} against {b} on average over {over}).",
             f"{lead} ({title} {a} against {b} on average over {over}).",
-            f"{capital(title)} averages {a} in {_the(high)} and {b} in {_the(low)} over {over}.",
-            f"{capital(title)}: {a} in {_the(high)}, {b} in {_the(low)}.",
+            f"{capital(title)} averages {a} in {first} and {b} in {second} over {over}.",
+            f"{capital(title)}: {a} in {first}, {b} in {second}.",
         )
     possible = [way for way in ways if more or not way.startswith(lead)]
     text = next((way for way in possible if len(way.split()) <= MOST_WORDS), possible[-1])
-    basis = "embedding included" if not contrast.run and not step else ""
-    if basis and numbers.lacking(contrast.name, corpus, contrast.view) is not None:
+    basis = "embedding included" if not told.region and not step else ""
+    if basis and row["common"]:
         basis = "over the layers that both have"
-    return Sentence(
-        text,
-        _strength(numbers, statistic, corpus, contrast.gap, contrast.view, basis),
-        contrast.name,
-        (contrast.view,),
-    )
+    return Sentence(text, _strength(stored, row, basis), told.name, (told.view,))
 
 
 def _over(statistic: Statistic) -> str:
     return "blocks" if statistic.per == "step" else "layers"
 
 
-def _the(side: Side) -> str:
-    return f"the {side.name}" if side.several else side.name
+def _the(stored: StoredComparison, name: str) -> str:
+    """Return a side for the middle of a sentence: a model, or ``the 3 encoders``."""
+    side = next((side for side in stored.sides.pair if side.name == name and side.several), None)
+    return name if side is None else f"the {stored.name_of(side)}"
 
 
-def _profiles(numbers: MainStatistics, corpus: str, contrast: _Contrast) -> tuple[Curve, Curve]:
-    """Return both profiles at the points of the side that the sentence is about."""
-    a, b = (numbers.curve(contrast.name, corpus, contrast.view, side) for side in (contrast.of, contrast.other))
-    assert a is not None and b is not None
-    return at_common_depths(a, b)
+def _in_region(stored: StoredComparison, told: _Told, view: str = "") -> tuple[list[Row], list[Row]]:
+    """Return the numbers of both sides at the depths of a region."""
+    first, last = told.row["depth_first"], told.row["depth_last"]
+    of, other = (
+        stored.rows(told.name, told.corpus, view or told.view, span="layer", side=side, minus=None)
+        for side in (told.of, told.other)
+    )
+    here = [row for row in of if first - 1e-9 <= row["depth_first"] <= last + 1e-9]
+    here = [row for row in here if row["layer_first"] is not None or told.row["layer_first"] is None]
+    near = {round(row["depth_first"], 9) for row in here}
+    return here, [row for row in other if round(row["depth_first"], 9) in near]
 
 
-def _where(profile: Curve, inside: Sequence[int], step: bool) -> str:
-    """Name some points of a profile: layers or blocks of a model, or depths of several."""
-    if profile.labels:
-        layers = [profile.labels[index] for index in inside]
+def _where(rows: Sequence[Row], step: bool) -> str:
+    """Name the layers or blocks of some numbers of a model, or the depths of those of several."""
+    layers = [row["layer_first"] for row in rows]
+    if None not in layers:
         return f"{'at' if layers == [0] and not step else 'in'} {places(layers, step)}"
-    first, last = (f"{profile.x[index]:.2g}" for index in (inside[0], inside[-1]))
+    first, last = (f"{row['depth_first']:.2g}" for row in (rows[0], rows[-1]))
     return f"at depth {first}" if first == last else f"at depths {first} to {last}"
 
 
-def _width(profile: Curve, inside: Sequence[int] | slice = slice(None)) -> float:
-    """Return how wide the intervals of a profile are, half of them narrower."""
-    widths = profile.widths[inside]
-    return float(np.median(widths)) if np.isfinite(widths).all() else 0.0
+def _width(rows: Sequence[Row]) -> float:
+    """Return how wide the intervals of some numbers are, half of them narrower; 0 where one has none."""
+    widths = [0.0 if row["ci_low"] is None else row["ci_high"] - row["ci_low"] for row in rows]
+    return median(widths) if all(row["ci_low"] is not None for row in rows) else 0.0
 
 
-def _gap_of(number: Number) -> float:
-    return 0.0 if isnan(number.low) else number.high - number.low
+def _means(stored: StoredComparison, name: str, corpus: str, view: str, sides: Sequence[str]) -> list[str]:
+    """Write the means over layers of some sides, with the decimals that the wider interval leaves certain."""
+    rows = [stored.rows(name, corpus, view, span="mean", side=side, minus=None)[0] for side in sides]
+    width = max(_width([row]) for row in rows)
+    return [_written([row], stored.known[name].title, width) for row in rows]
 
 
-def _written(values: Sequence[float] | Array, width: float, title: str) -> str:
-    """Write the range of some numbers with the decimals that intervals so wide leave certain; shares in percent."""
+def _written(rows: Sequence[Row], title: str, width: float | None = None) -> str:
+    """Write the range of some numbers with the decimals that their intervals leave certain; shares in percent."""
+    values, width = [row["value"] for row in rows], _width(rows) if width is None else width
     percent = title.startswith(AS_PERCENT)
     scale, one = (100.0, 100.0) if percent else (1.0, 1.0)
-    ends = [scale * float(min(values)), scale * float(max(values))]
+    ends = [scale * min(values), scale * max(values)]
     size = max(map(abs, ends))
     if not size or not width:
         texts = [short(end) for end in ends]
@@ -341,120 +308,100 @@ def _written(values: Sequence[float] | Array, width: float, title: str) -> str:
     return joined + "\N{NO-BREAK SPACE}%" * percent
 
 
-def _strength(
-    numbers: MainStatistics, statistic: Statistic, corpus: str, gap: Number, view: str, basis: str = ""
-) -> str:
+def _strength(stored: StoredComparison, row: Row, basis: str = "") -> str:
     """Say how sure a difference is."""
-    size = gap if gap.value >= 0 or gap.of is None else Number(gap.of.times(np.array([-1.0])))
-    if statistic.title.startswith(AS_PERCENT):
-        parts = [f"difference {estimate(100 * size.value, 100 * size.low, 100 * size.high)} percentage points"]
+    value, low, high = row["value"], row["ci_low"], row["ci_high"]
+    if value < 0:
+        value, low, high = -value, None if high is None else -high, None if low is None else -low
+    if stored.known[f"{row['metric']}.{row['statistic']}"].title.startswith(AS_PERCENT):
+        scaled = [None if number is None else 100 * number for number in (value, low, high)]
+        parts = [f"difference {estimate(*scaled)} percentage points"]
     else:
-        parts = [f"difference {size.text}"]
-    parts += [view] * (len(numbers.views) > 1) + [f"on {corpus}"] * (len(numbers.corpora) > 1)
+        parts = [f"difference {estimate(value, low, high)}"]
+    parts += [row["view"]] * (len(stored.views) > 1) + [f"on {row['corpus']}"] * (len(stored.corpora) > 1)
     return "; ".join([*parts, *([basis] if basis else [])])
 
 
-def scope_of(numbers: MainStatistics) -> str:
+def scope_of(stored: StoredComparison) -> str:
     """Say what intervals are over, what they are corrected for, and what the sentences say nothing about."""
-    over = f"95 % intervals over {'models' if numbers.over_models else 'texts'}; significant after correction for "
+    sides = stored.sides
+    over = f"95 % intervals over {'models' if sides.over_models else 'texts'}; significant after correction for "
     over += "all comparisons."
-    if len(numbers.styles) == 1:
+    if len(sides.roles) == 1:
         return f"{over} One model: descriptive, says nothing about others."
-    if not numbers.both:
+    if not sides.both:
         return f"{over} Models of one role: descriptive, says nothing about others."
-    if numbers.over_models:
+    if sides.over_models:
         return over
-    counts = [len(side.models) for side in numbers.sides]
+    counts = [len(side.models) for side in sides.pair]
     few = "One model of each role" if counts == [1, 1] else "Few models of a role"
     return f"{over} {few}: descriptive, says nothing about encoders and decoders in general."
 
 
-def _sinks_sentence(numbers: MainStatistics, corpus: str, first: _Contrast, tests: int) -> Sentence | None:
+def _sinks_sentence(stored: StoredComparison, told: _Told) -> Sentence | None:
     """Say whether a difference remains without sinks; None where there are none, or that is not known."""
-    if numbers.views != PAIR:
+    if stored.views != PAIR:
         return None
-    pair = first.of, first.other
+    pair = sorted(stored.sides.pair, key=lambda side: side.name != told.of)
     with_sinks = {
-        side.name: count
+        stored.name_of(side): count
         for side in pair
-        if (count := sum(numbers.sinks.get((model, corpus), 0) for model in side.models))
+        if (count := sum(stored.sinks.get((model, told.corpus), 0) for model in side.models))
     }
-    bare = replace(first, view=PAIR[1])
-    if not with_sinks or None in [numbers.curve(first.name, corpus, bare.view, side) for side in pair]:
+    place = {column: told.row[column] for column in ("span", "depth_first", "depth_last")}
+    left = stored.rows(told.name, told.corpus, PAIR[1], side=told.row["side"], minus=told.row["minus"], **place)
+    if not with_sinks or not left:
         return None
-    if first.run:
-        here, there = _profiles(numbers, corpus, bare)
-        before = _profiles(numbers, corpus, first)
-        if here.labels != before[0].labels or len(here.x) != len(before[0].x):
-            return None
-        inside = list(first.run)
-        gaps = [numbers.gap(here, there, [index]) for index in inside]
-        value = float(np.mean([gap.value for gap in gaps]))
-        sure = all(gap.differs(tests) for gap in gaps)
-        changed = any(
-            all(numbers.gap(earlier, left, [index]).differs(tests) for index in inside)
-            for earlier, left in zip(before, (here, there), strict=True)
-        )
-        a, b = here.values[inside], there.values[inside]
-        widths = _width(here, inside), _width(there, inside)
-        where = f"the same {'layers' if here.labels else 'depths'} have"
+    (gap, *_), bare = left, replace(told, view=PAIR[1])
+    title = stored.known[told.name].title
+    if told.region:
+        here, there = _in_region(stored, bare)
+        a, b = _written(here, title), _written(there, title)
+        where = f"the same {'depths' if told.row['layer_first'] is None else 'layers'} have"
     else:
-        means = [numbers.number(first.name, corpus, bare.view, side) for side in pair]
-        gap = numbers.difference(first.name, corpus, bare.view, *pair)
-        value, sure = gap.value, gap.differs(tests)
-        changed = any(numbers.change(first.name, corpus, PAIR, side).differs(tests) for side in pair)
-        a, b = (np.array([number.value]) for number in means)
-        widths = _gap_of(means[0]), _gap_of(means[1])
-        where = f"the mean over {_over(numbers.known[first.name])} is"
-    title = numbers.known[first.name].title
-    both = (
-        f"{_written(a, widths[0], title)} in {_the(pair[0])} against {_written(b, widths[1], title)} in {_the(pair[1])}"
-    )
+        a, b = (_means(stored, told.name, told.corpus, PAIR[1], [side])[0] for side in (told.of, told.other))
+        where = f"the mean over {_over(stored.known[told.name])} is"
+    changes = stored.rows(told.name, told.corpus, PAIR[0], minus_view=PAIR[1], **place)
+    both = f"{a} in {_the(stored, told.of)} against {b} in {_the(stored, told.other)}"
     count = sum(with_sinks.values())
     tokens = f"{whole(count)} sink {'token' if count == 1 else 'tokens'}"
     names = listed(with_sinks)
-    if abs(value) <= abs(first.gap.value) / 2 and changed:
+    if abs(gap["value"]) <= abs(told.row["value"]) / 2 and any(map(differs, changes)):
         text = f"Sinks explain most of it: without {tokens} of {names}, {where} {both}."
-    elif sure and value * first.gap.value > 0:
+    elif differs(gap) and gap["value"] * told.row["value"] > 0:
         text = f"The difference remains without {tokens} of {names}: {both}."
-    elif sure:
+    elif differs(gap):
         text = f"Without {tokens} of {names} the difference reverses: {both}."
     else:
         return None
     note = "each text's first token is left out as well"
-    return Sentence(text, note, first.name, PAIR)
+    return Sentence(text, note, told.name, PAIR)
 
 
-def _described(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
+def _described(stored: StoredComparison, corpus: str) -> Iterator[Sentence]:
     """Describe a single model: where its statistics are highest and lowest."""
-    (side,) = map(Side.of, numbers.styles)
-    found = []
-    tests = tests_of(numbers)
-    for name, statistic in numbers.known.items():
-        profile = numbers.curve(name, corpus, numbers.views[-1], side)
-        if profile is None or len(profile.x) < 2 or not profile.labels:
-            continue
-        top, bottom = int(profile.values.argmax()), int(profile.values.argmin())
-        gap = Number(profile.numbers.weighted(np.eye(len(profile.x))[[top]] - np.eye(len(profile.x))[[bottom]]))
-        effect = share_of_range(statistic, gap.value, profile.values[top], profile.values[bottom])
-        if gap.differs(tests) and effect >= MATERIAL:
-            found.append((effect, name, top, bottom, gap, profile))
-    for _, name, top, bottom, gap, profile in _leading(found):
-        title, step = numbers.known[name].title, numbers.known[name].per == "step"
+    (model,) = stored.styles
+    view, ends = stored.views[-1], list[tuple[float, str, Row]]()
+    for name in stored.known:
+        ends += [
+            (row["effect"], name, row)
+            for row in stored.rows(name, corpus, view, minus=model)
+            if differs(row) and row["effect"] >= MATERIAL
+        ]
+    for _, name, row in _leading(ends):
+        title, step = stored.known[name].title, stored.known[name].per == "step"
+        profile = {point["layer_first"]: point for point in stored.layers(name, corpus, view, model)}
+        top, bottom = row["layer_first"], row["minus_layer"]
         high, low = (
-            f"{_written([profile.values[index]], _width(profile, [index]), title)} at "
-            f"{end(profile.labels[index], profile.blocks, step)}"
-            for index in (top, bottom)
+            f"{_written([profile[layer]], title)} at {end(layer, stored.blocks.get(model, 0), step)}"
+            for layer in (top, bottom)
         )
-        ends = {0, len(profile.x) - 1}
-        if {top, bottom} == ends:
-            text = (
-                f"{capital(title)} {'rises' if top else 'falls'} from {low if top else high} to {high if top else low}."
-            )
+        if {top, bottom} == {min(profile), max(profile)}:
+            text = f"{capital(title)} {'rises' if top > bottom else 'falls'} from "
+            text += f"{low} to {high}." if top > bottom else f"{high} to {low}."
         else:
             text = f"{capital(title)} is highest, {high}, and lowest, {low}."
-        view = numbers.views[-1]
-        yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view), name, (view,))
+        yield Sentence(text, _strength(stored, row), name, (view,))
 
 
 def _leading(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -465,27 +412,23 @@ def _leading(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return list(by_topic.values())[:3]
 
 
-def _ranges(numbers: MainStatistics, corpus: str) -> Iterator[Sentence]:
+def _ranges(stored: StoredComparison, corpus: str) -> Iterator[Sentence]:
     """Say how far several models of one role differ: the lowest and the highest mean over layers."""
-    models = list(map(Side.of, numbers.styles))
-    tests = tests_of(numbers)
-    found = []
-    view = numbers.views[-1]
-    for name, statistic in numbers.known.items():
-        means = [(numbers.number(name, corpus, view, side), side) for side in models]
-        if any(isnan(number.value) for number, _ in means):
+    view, sides = stored.views[-1], stored.sides.each
+    apart = list[tuple[float, str, Row]]()
+    for name, statistic in stored.known.items():
+        means = {model: stored.mean(name, corpus, view, side) for model, side in sides.items()}
+        gap = stored.difference(name, corpus, view)
+        if None in means.values() or gap is None or not differs(gap):
             continue
-        means.sort(key=lambda pair: pair[0].value)
-        (low, first), (high, last) = means[0], means[-1]
-        gap = numbers.difference(name, corpus, view, last, first)
-        effect = share_of_range(statistic, gap.value, high.value, low.value)
-        if gap.differs(tests) and effect >= MATERIAL:
-            found.append((effect, name, low, first, high, last, gap))
-    if not found:
-        yield _nothing(numbers, f"the {len(models)} models")
-    for _, name, low, first, high, last, gap in _leading(found):
-        statistic = numbers.known[name]
-        a, b = (_written([number.value], _gap_of(number), statistic.title) for number in (low, high))
+        values = [row["value"] for model in (gap["side"], gap["minus"]) if (row := means[model])]
+        if (effect := share_of_range(statistic, gap["value"], *values)) >= MATERIAL:
+            apart.append((effect, name, gap))
+    if not apart:
+        yield _nothing(stored, f"the {len(sides)} models")
+    for _, name, gap in _leading(apart):
+        statistic = stored.known[name]
+        a, b = (_means(stored, name, corpus, view, [model])[0] for model in (gap["minus"], gap["side"]))
         over = "" if statistic.per == "model" else f", on average over {_over(statistic)}"
-        text = f"{capital(statistic.title)} ranges from {a} in {first.name} to {b} in {last.name}{over}."
-        yield Sentence(text, _strength(numbers, numbers.known[name], corpus, gap, view), name, (view,))
+        text = f"{capital(statistic.title)} ranges from {a} in {gap['minus']} to {b} in {gap['side']}{over}."
+        yield Sentence(text, _strength(stored, gap), name, (view,))

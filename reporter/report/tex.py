@@ -4,17 +4,18 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, product
 from typing import Any
 
 from reporter.charts.formulas import as_plain, pieces
 from reporter.charts.layout import VIEWS
 from reporter.charts.picture import Figure, capitalised
-from reporter.charts.styles import ordered
+from reporter.charts.styles import OTHER, ordered
 from reporter.core.numbers import Measured, compared, estimate, estimates, is_null, p_value, whole
 from reporter.core.places import place as layer_name
-from reporter.judge.numbers import with_analyses
+from reporter.judge.facts import with_analyses
 from reporter.report.citing import in_words, read_passes, span
+from reporter.report.compared import Number
 from reporter.report.contents import Contents
 from reporter.report.tables import model_rows, rows_of
 from reporter.store.formats import Result, in_maths, latex, write
@@ -264,41 +265,41 @@ def _compared(contents: Contents, width: float) -> dict[str, list[PaperTable]]:
     """
     if contents.compared is None:
         return {}
-    tables: dict[str, list[PaperTable]] = {}
-    names = [capitalised(drawn.chart.title) for drawn in contents.compared.charts]
-    for comparison in contents.compared.tables:
-        roles = [line | {"name": line["name"].partition(",")[0]} for line in comparison["roles"]]
-        kinds = {"roles": roles, "models": comparison["models"]} if len(roles) > 1 else {"": comparison["models"]}
-        for place, view in enumerate(contents.compared.views):
-            for kind, lines in kinds.items():
-                name = "-".join(
-                    filter(
-                        None, ("compared", kind, str(comparison["corpus"]).replace(".", "-"), view.replace(" ", "-"))
-                    )
-                )
-                what = "Means over models and layers" if kind == "roles" else "Mean over the embedding and all blocks"
-                tokens = VIEWS.get(view, view)
-                caption = f"{what}, with 95 % intervals, on {comparison['corpus']}. Computed from {tokens}."
-                names_of_lines = [line["name"] for line in lines]
-                numbers = [[_measured(cell["numbers"][place]) for cell in line["cells"]] for line in lines]
-                columns = [estimates(column) for column in zip(*numbers, strict=True)]
-                difference = comparison["difference"]
-                if difference and len(lines) == 2:
-                    names_of_lines.append(difference["name"])
-                    gaps = [_measured(cell["numbers"][place]) for cell in difference["cells"]]
-                    columns = [
-                        list(compared(a, b, gap)) if not is_null(gap[0]) else [*texts, "–"]
-                        for a, b, gap, texts in zip(*numbers, gaps, columns, strict=True)
-                    ]
-                    caption += " The difference is paired over texts where both models read the same ones."
-                if any(not is_null(value) and is_null(low) for line in numbers for value, low, _ in line):
-                    caption += " Numbers without brackets have no interval."
-                cells = [list(line) for line in zip(*columns, strict=True)]
-                measured = [any(cell != "–" for cell in of_models) for of_models in zip(*cells, strict=True)]
-                rows = [list(compress(row, measured)) for row in cells]
-                grid = PaperTable(name if tables else "compared", caption, {}, rows)
-                shown = list(compress(names, measured))
-                tables[grid.name] = _split(grid, shown, names_of_lines, width)
+    stored, tables = contents.compared, dict[str, list[PaperTable]]()
+    main = [drawn for drawn in contents.charts if drawn.chart.main and drawn.id in stored.known]
+    first = [*contents.findings.about, *contents.claims.about]
+    charts = sorted(main, key=lambda drawn: first.index(drawn.id) if drawn.id in first else len(first))
+    names = [capitalised(drawn.chart.title) for drawn in charts]
+    models = tuple(stored.sides.each.values())
+    roles = tuple(side for side in stored.sides.of_roles.values() if side.several and side.role != OTHER)
+    kinds = {"roles": roles, "models": models} if len(roles) > 1 else {"": models}
+    for corpus, view, (kind, sides) in product(stored.corpora, stored.views, kinds.items()):
+        name = "-".join(filter(None, ("compared", kind, corpus.replace(".", "-"), view.replace(" ", "-"))))
+        what = "Means over models and layers" if kind == "roles" else "Mean over the embedding and all blocks"
+        caption = f"{what}, with 95 % intervals, on {corpus}. Computed from {VIEWS.get(view, view)}."
+        paired = set(sides) == set(stored.sides.pair)
+        sides = stored.sides.pair if paired else sides  # the first minus the second
+        of_lines = [stored.name_of(side) for side in sides]
+        numbers = [
+            [Number.of(stored.mean(drawn.id, corpus, view, side)).measured for drawn in charts] for side in sides
+        ]
+        columns = [estimates(column) for column in zip(*numbers, strict=True)]
+        if paired:
+            of_lines.append(" − ".join(of_lines))
+            gaps = [Number.of(stored.difference(drawn.id, corpus, view)).measured for drawn in charts]
+            columns = [
+                list(compared(a, b, gap)) if gap[0] is not None else [*texts, "–"]
+                for a, b, gap, texts in zip(*numbers, gaps, columns, strict=True)
+            ]
+            caption += " The difference is paired over texts where both models read the same ones."
+        if any(value is not None and low is None for line in numbers for value, low, _ in line):
+            caption += " Numbers without brackets have no interval."
+        cells = [list(line) for line in zip(*columns, strict=True)]
+        measured = [any(cell != "–" for cell in of_sides) for of_sides in columns]
+        rows = [list(compress(row, measured)) for row in cells]
+        if any(measured):
+            grid = PaperTable(name if tables else "compared", caption, {}, rows)
+            tables[grid.name] = _split(grid, list(compress(names, measured)), of_lines, width)
     return tables
 
 

@@ -24,12 +24,13 @@ from reporter.core.outputs import replacing
 from reporter.core.places import ranges
 from reporter.core.progress import Progress
 from reporter.core.table import FREE
+from reporter.judge.comparison import write_comparison
 from reporter.judge.contrasts import mean_over
-from reporter.judge.estimates import Estimates
+from reporter.judge.facts import with_analyses
 from reporter.judge.judging import judge, registration_lines
 from reporter.judge.kinship import Origins
-from reporter.judge.numbers import CORPUS_SIZES, PATH, with_analyses
-from reporter.judge.profiles import Profile, common_depths, in_common, stored_profiles
+from reporter.judge.numbers import PATH
+from reporter.judge.profiles import Profile, mean_profile, read_profiles
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
@@ -39,7 +40,7 @@ from reporter.runs.studies import read_stored
 from reporter.store import Store
 from reporter.store.merging import DATABASE, Merged, merge_databases
 from reporter.store.opening import apart
-from reporter.store.rows import as_named, order_of, spec_of
+from reporter.store.rows import as_named, order_of
 from reporter.store.schema import Verdict
 from reporter.study import Study
 from reporter.study.study import STUDY_ID
@@ -52,7 +53,9 @@ def derive(study: Study, store: Store, progress: Progress, partial: bool = False
         progress.note(f"  {sentence}")
     write_statistics(store, study.study)
     with progress.clock.within("claims"):
-        write_over_models(store, study.study)
+        if _looked_at(store, study.study) is None:  # numbers changed
+            write_over_models(store, study.study)
+            write_comparison(store, study.study)
         words = judge_claims(study, store, progress, partial)
     with progress.clock.within("answers"):
         write_answers(store, study.study, progress)
@@ -185,12 +188,10 @@ FROM own JOIN known USING (model) WHERE role IN (
 ) AND (checkpoint = last OR in_steps)
 ORDER BY model, checkpoint, corpus, view, metric, statistic, replace(site, 'embedding', 'block'), layer
 """
-_PARTS = "SELECT * EXCLUDE (study) FROM text_parts WHERE study = $study"
-_STORED = f"SELECT {', '.join(_COLUMNS)} FROM over_models WHERE study = $study ORDER BY {', '.join(_KEY_OVER_MODELS)}"
 
 
-def write_over_models(store: Store, study: str) -> int:
-    """Store the mean of every number over the models of a role, where two or more have it; return how many are new.
+def write_over_models(store: Store, study: str) -> None:
+    """Store the mean of every number over the models of a role, where two or more have it.
 
     Models with several checkpoints are compared at each training step, and all models at their last checkpoint. Models
     that are copies or relatives count as one. The intervals are those of claims (:mod:`reporter.judge.estimates`): over
@@ -199,22 +200,14 @@ def write_over_models(store: Store, study: str) -> int:
     found = store.records(_OF_MODELS, {"study": study})
     rows = list(_over_models(store, study, found)) if found else []
     rows.sort(key=lambda row: [(row[name] is None, row[name]) for name in _KEY_OVER_MODELS])
-    stored = [tuple(row.values()) for row in store.records(_STORED, {"study": study})]
-    if [tuple(row.values()) for row in rows] == stored:
-        return 0
     store.replace("over_models", study, rows)
-    return len(rows)
 
 
 def _over_models(store: Store, study: str, found: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rows: at each layer or common depth, and of the mean over layers."""
-    written = store.records("SELECT spec FROM studies WHERE study = $study", {"study": study})
-    fixed = any(spec_of(row["spec"]).get("texts") == "fixed" for row in written)
     origins = Origins(store.records("SELECT * FROM models WHERE study = $study", {"study": study}), {})
-    units = {row["corpus"]: int(row["texts"]) for row in store.records(CORPUS_SIZES, {"study": study})}
-    parts = store.records(_PARTS, {"study": study})
     groups: dict[tuple[Any, ...], list[Profile]] = defaultdict(list)
-    for rows, profile in stored_profiles(found, parts, units, with_analyses(), fixed):
+    for rows, profile in read_profiles(store, study, found, with_analyses()):
         row = rows[0]
         site = "block" if row["site"] in PATH else row["site"]
         for step in [row["step"]] * row["in_steps"] + [None] * row["is_last"]:
@@ -222,34 +215,17 @@ def _over_models(store: Store, study: str, found: Sequence[dict[str, Any]]) -> I
     for (*group, site), profiles in groups.items():
         if len(profiles) < FEWEST_MODELS:
             continue
-        means = [(place, mean_over(origins, of_models)) for place, of_models in _places(profiles, site)]
+        mean = mean_profile(origins, profiles)
+        layers = mean.labels or (None,) * len(mean.x)
+        sites = ["embedding" if site == "block" and layer == 0 else site for layer in layers]
+        places = list(zip(sites, layers, mean.x.tolist(), strict=True)) if site else [(None, None, None)]
+        means = [(place, mean.numbers.some([index])) for index, place in enumerate(places)]
         if site == "block":
             whole = mean_over(origins, {profile.model: profile.mean for profile in profiles})
             means.append(((None, None, None), whole))
-        for place, mean in means:
-            yield dict(zip(_COLUMNS, (*group, *place, len(profiles), float(mean.value[0]), *mean.ends()), strict=True))
-
-
-def _places(
-    profiles: Sequence[Profile], site: str | None
-) -> Iterator[tuple[tuple[str | None, int | None, float | None], dict[str, Estimates]]]:
-    """Yield the places that some models have in common, as (site, layer, depth), with the number of each model there.
-
-    Models of as many blocks have their layers in common; others are interpolated at common depths, without layers.
-    """
-    kept, _ = in_common(profiles)
-    if len({profile.x.tobytes() for profile in kept}) > 1:
-        kept = list(profiles)
-    x = common_depths(kept)
-    at_x = {profile.model: profile.at(x) for profile in kept}
-    labels = kept[0].labels if all(profile.labels == kept[0].labels for profile in kept) else ()
-    for index, depth in enumerate(x.tolist()):
-        numbers = {model: of_model.some([index]) for model, of_model in at_x.items()}
-        if site is None:
-            yield (None, None, None), numbers
-        else:
-            layer = labels[index] if len(labels) == len(x) else None
-            yield ("embedding" if site == "block" and layer == 0 else site, layer, depth), numbers
+        for place, number in means:
+            values = (*group, *place, len(profiles), float(number.value[0]), *number.ends())
+            yield dict(zip(_COLUMNS, values, strict=True))
 
 
 _CLAIMS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"
@@ -329,14 +305,18 @@ def tally(verdicts: list[Verdict]) -> str:
     return f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)}: {words}{corrected}"
 
 
+def _looked_at(store: Store, study: str) -> int | None:
+    """Return how many tests the last search for findings made; None if numbers changed since."""
+    counts = [row["looked_at"] for row in store.records(_LOOKED_AT, {"study": study})]
+    return counts[0] if counts else None
+
+
 def write_findings(study: Study, store: Store, progress: Progress) -> int:
     """Store the findings of a study if its numbers changed since the last search, print them, return their number."""
     if not (study.metrics and study.corpora) and not study.sections.get("pairs"):
         store.replace("findings", study.study, [])
         return 0
-    counts = [row["looked_at"] for row in store.records(_LOOKED_AT, {"study": study.study})]
-    looked_at = counts[0] if counts else None
-    if looked_at is None:
+    if (looked_at := _looked_at(store, study.study)) is None:
         from reporter.judge.questions import find
 
         try:
@@ -500,6 +480,7 @@ def _derive_again(store: Store, study: str, progress: Progress) -> None:
         for sentence in write_same_weights(store, study):
             progress.note(f"  {sentence}")
         write_over_models(store, study)
+        write_comparison(store, study)
         write_answers(store, study, progress)
         return
     derive(spec, store, progress)

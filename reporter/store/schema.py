@@ -11,6 +11,8 @@ from typing import Any, Literal
 from reporter.core.errors import ReporterError
 from reporter.core.table import (
     CORPUS,
+    HIGH,
+    LOW,
     METRIC,
     NUMBER_ROWS,
     VIEW,
@@ -27,7 +29,7 @@ from reporter.store import answers
 from reporter.store.rows import CellKey
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
-SCHEMA_VERSION = 28
+SCHEMA_VERSION = 29
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -85,6 +87,41 @@ class OverModels(OfStudy, table="over_models"):
         "interval"
     )
     ci_high: float | None = column("upper end of the interval")
+
+
+class Comparison(OfStudy, table="comparisons"):
+    """A main statistic of one side of a study at the last checkpoint, or of one side minus another.
+
+    A side is a model, or the mean over the models of a role. Compared are encoders with decoders, else two models (a
+    tuned model minus its base), else the models with the highest and the lowest mean. A single model has its highest
+    layer minus its lowest. Intervals are over models where both sides have three or more, else over texts, paired where
+    both sides read the same ones. Values that a definition fixes and null baselines are left out.
+    """
+
+    corpus = CORPUS
+    view = VIEW
+    metric = METRIC
+    statistic: str = column("the second part of a number's name", key=True)
+    side: str = column("a model, or 'encoders' or 'decoders'", key=True)
+    minus: str | None = column("the side that is subtracted; NULL for the number of one side", key=True)
+    minus_view: str | None = column("its token set, where that is another one", key=True)
+    minus_layer: int | None = column("its layer, where that is another one", key=True)
+    span: Literal["mean", "layer", "region"] = column(
+        "'mean' over all layers, one 'layer', or the mean over a 'region', the layers in which both sides differ most",
+        key=True,
+    )
+    layer_first: int | None = column("the first layer, of the side that changes more over depth; NULL for a mean")
+    layer_last: int | None = column("the last layer")
+    depth_first: float | None = column("layer / L", key=True)
+    depth_last: float | None = column("layer / L")
+    models: int = column("number of models, of the side that has fewer")
+    value: float = column("the number or the difference")
+    ci_low: float | None = column(LOW)
+    ci_high: float | None = column(HIGH)
+    p: float | None = column("p-value of no difference, two-sided, not corrected")
+    p_adjusted: float | None = column("p, corrected for all comparisons on the corpus (Bonferroni)")
+    effect: float | None = column("the difference as a share of the statistic's range, a mean over layers")
+    common: bool = column("true if layers are left out that one side lacks")
 
 
 class ModelVerdict(OfStudy, table="claims_by_model"):

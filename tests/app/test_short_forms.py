@@ -8,7 +8,7 @@ import pytest
 from report.made_up import fill
 
 from reporter.app.short_forms import MOST_LINES, StudyForm, as_form, brief
-from reporter.runs.whole import ask, write_over_models
+from reporter.runs.whole import ask, write_comparison, write_over_models
 from reporter.store import Store
 
 MODELS = (("bert", "encoder", 4, 64, (None,)), ("gpt2", "decoder", 6, 96, (None,)))
@@ -21,6 +21,7 @@ def out(tmp_path_factory):
         folder / "results.duckdb", "pair", models=MODELS, corpora=("nested",), metrics=("anisotropy", "motion")
     )
     write_over_models(store, "pair")
+    write_comparison(store, "pair")
     return folder
 
 

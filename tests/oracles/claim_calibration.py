@@ -28,7 +28,7 @@ from reporter.judge.claims.relation import _finding, _fisher, _moved, _Related, 
 from reporter.judge.claims.value import Bounded, between, with_unseen
 from reporter.judge.contrasts import Group, difference, paired
 from reporter.judge.estimates import Estimates
-from reporter.judge.numbers import declared
+from reporter.judge.facts import declared
 from reporter.judge.outcomes import inequalities
 from reporter.judge.points import Points
 from reporter.judge.profiles import Profile

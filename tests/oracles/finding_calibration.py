@@ -77,6 +77,7 @@ class MadeUp(Numbers):
         answers = {  # by what is in the question
             "initialised": [{"model": model} for model in untrained],
             "max(layers)": [{"model": model, "blocks": K - 1} for model in roles],
+            "model, role": [{"model": model, "role": role} for model, role in roles.items()],
             "FROM sinks": [dict(zip(keys, of, strict=True)) | at for at in cells for of in sinks],
             "tokens": [at | counted for at in cells],
             "FROM corpora": [{"corpus": corpus, "words": words, "texts": TEXTS} for corpus, words in sizes],
@@ -84,7 +85,7 @@ class MadeUp(Numbers):
         }
         store = SimpleNamespace(records=lambda sql, _: next(rows for part, rows in answers.items() if part in sql))
         super().__init__(store, study)
-        self.rows, self.role_of = cache(self._profiles), roles.__getitem__
+        self.rows = cache(self._profiles)
 
     def _profiles(self, full_name, view):
         floor = full_name.endswith("_floor")

@@ -27,7 +27,7 @@ from oracles.damages import BLOCK, damaged, rounded
 import reporter
 from reporter.forward.token_categories import SinkRule, find_sinks
 from reporter.judge.claims import least_effect
-from reporter.judge.numbers import declared
+from reporter.judge.facts import declared
 
 METRICS = "all,loss,lens,journey,linearity,local_dimension,information_imbalance"
 FLOAT32 = {"precision": "float32"}

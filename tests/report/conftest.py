@@ -2,6 +2,7 @@ import pytest
 from report.made_up import SMALL, fill, fill_whole
 from report.reading import read_pages
 
+from reporter.judge.comparison import write_comparison
 from reporter.report import export, render
 from reporter.store import Store
 
@@ -25,7 +26,7 @@ def torn(reports):
 def drawn(tmp_path_factory):
     """A results folder with a study of null baselines, all sites and some metrics, and what its pages would show."""
     folder = tmp_path_factory.mktemp("drawn")
-    fill_whole(folder / "results.duckdb", types=400, ranks=96, metrics=METRICS)
+    write_comparison(fill_whole(folder / "results.duckdb", types=400, ranks=96, metrics=METRICS), "whole")
     return folder, export.read_study("whole", folder)
 
 

@@ -10,6 +10,7 @@ from report.made_up import SMALL, STUDY, fill, fill_whole
 from report.reading import part_of, read, rows_of
 
 from reporter.geometry.intervals import text_error
+from reporter.judge.comparison import Side, _row, differs
 from reporter.judge.estimates import Estimates
 from reporter.metrics.base import catalogue
 from reporter.report import render
@@ -17,9 +18,8 @@ from reporter.report.compared import path_of
 from reporter.report.contents import read_contents
 from reporter.report.overview import read_overview
 from reporter.report.sentences import MOST_WORDS
-from reporter.report.sides import Number
 from reporter.report.tables import ModelRow, unlearned, warnings
-from reporter.runs.whole import write_over_models
+from reporter.runs.whole import write_comparison, write_over_models
 from reporter.store import Store
 
 FEW = ("anisotropy", "motion")
@@ -37,6 +37,7 @@ def folder(tmp_path_factory):
     for name, (models, corpora, metrics) in STUDIED.items():
         store = fill(folder / "results.duckdb", name, models=models, corpora=corpora, metrics=metrics)
         write_over_models(store, name)
+        write_comparison(store, name)
     return folder
 
 
@@ -54,6 +55,7 @@ def altered(tmp_path):
         store = fill(tmp_path / "results.duckdb", "s", models=models, corpora=("nested",), metrics=metrics)
         with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
             connection.execute("; ".join(statements))
+        write_comparison(store, "s")
         with store.reading() as reading:
             contents = read_contents(reading, STUDY | {"study": "s"}, catalogue())
             return contents.overview, read_overview(reading, replace(contents, answers=({"name": "changed"},)))
@@ -61,6 +63,7 @@ def altered(tmp_path):
     return of
 
 
+TOKENS = "with special tokens"
 MORE = """UPDATE layer_metrics SET value = value + 0.2, ci_low = ci_low + 0.2, ci_high = ci_high + 0.2
 WHERE statistic = '{}' AND model = 'gpt2'"""
 
@@ -70,13 +73,13 @@ def row(overview, name):
 
 
 def reach(number):
-    return [number.value, number.low, number.high]
+    return list(number.measured)
 
 
 @pytest.mark.parametrize("view", ["text tokens", "without sinks"])
 def test_a_number_is_the_mean_over_layers_that_no_definition_fixes_at_the_last_checkpoint(folder, overviews, view):
     overview = overviews["pair"]
-    assert [side.name for side in overview.columns] == ["bert", "gpt2"]
+    assert [side.model for side in overview.columns] == ["bert", "gpt2"]
     cells = row(overview, "anisotropy.mean_cosine").cells[view]
     means = Store(folder / "results.duckdb").frame(
         "SELECT avg(value), avg(ci_low), avg(ci_high) FROM layer_metrics WHERE study = 'pair' AND corpus = 'nested' "
@@ -87,14 +90,14 @@ def test_a_number_is_the_mean_over_layers_that_no_definition_fixes_at_the_last_c
     for number, (value, low, high) in zip((a, b), means.to_numpy(), strict=True):
         half = 1.96473 * text_error(value, low, high, 500, (-1, 1))  # as a claim has it: widened for skewed texts
         assert reach(number) == pytest.approx([value, value - half, value + half], rel=1e-4)
-    assert cells.difference.value == pytest.approx(a.value - b.value)
-    half = ((a.value - a.low) ** 2 + (b.high - b.value) ** 2) ** 0.5
-    assert cells.difference.low == pytest.approx(a.value - b.value - half)
+    (of_a, low, _), (of_b, _, high) = a.measured, b.measured
+    half = ((of_a - low) ** 2 + (high - of_b) ** 2) ** 0.5
+    assert cells.difference.measured[:2] == pytest.approx((of_a - of_b, of_a - of_b - half))
 
 
 def test_the_mean_of_a_role_is_the_stored_one_with_its_interval_over_models(folder, overviews):
     overview = overviews["many"]
-    assert [side.name for side in overview.columns] == ["20 encoders", "20 decoders"] and len(overview.models) == 40
+    assert [side.model for side in overview.columns] == ["20 encoders", "20 decoders"] and len(overview.models) == 40
     stored = Store(folder / "results.duckdb").frame(
         "SELECT value, ci_low, ci_high FROM over_models WHERE study = 'many' AND layer IS NULL AND site IS NULL "
         "AND view = 'text tokens' AND metric = 'motion' AND statistic = 'step_cosine' ORDER BY role DESC"
@@ -104,16 +107,21 @@ def test_the_mean_of_a_role_is_the_stored_one_with_its_interval_over_models(fold
 
 
 def test_a_difference_is_one_if_its_corrected_interval_has_no_0():
-    def made(value, error):
-        return Number(Estimates(np.array([value]), np.array([error]), np.inf))
+    side = Side("a", ("a",), "encoder")
 
-    assert made(0.1, 0.045).differs(1) and not made(0.1, 0.055).differs(1)
-    assert not made(0.1, 0.045).differs(100) and not made(0.1, np.inf).differs(1) and not Number().differs(1)
+    def made(number, tests=1):
+        return _row(number, side, side, tests)
+
+    def is_one(value, error, tests):
+        return differs(made(Estimates(np.array([value]), np.array([error]), np.inf), tests))
+
+    assert is_one(0.1, 0.045, 1) and not is_one(0.1, 0.055, 1)
+    assert not is_one(0.1, 0.045, 100) and not is_one(0.1, np.inf, 1)
     parts = np.array([[0.3, -0.1, -0.2, 0.0]])
-    same, more = (Number(Estimates.of_parts(np.array([2.0]), parts + by, 61)) for by in (0.0, 0.01))
-    assert reach(Number(same.of.minus(same.of, paired=True))) == [0, 0, 0], "what a text does to both falls out"
-    gap = Number(same.of.minus(more.of, paired=True))
-    assert gap.high - gap.low < (same.high - same.low) / 10
+    same, more = (Estimates.of_parts(np.array([2.0]), parts + by, 61) for by in (0.0, 0.01))
+    none, gap, alone = map(made, (same.minus(same, paired=True), same.minus(more, paired=True), same))
+    assert [none[name] for name in ("value", "ci_low", "ci_high")] == [0, 0, 0], "what a text does to both falls out"
+    assert gap["ci_high"] - gap["ci_low"] < (alone["ci_high"] - alone["ci_low"]) / 10
 
 
 def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_said(overviews, altered):
@@ -185,16 +193,17 @@ def test_two_models_are_compared_on_the_same_texts(altered):
         AS parts FROM layer_metrics WHERE metric = 'motion' AND site IN ('embedding', 'block')"""
     based = "UPDATE models SET base = 'gpt2' WHERE model = 'tuned'"
     overview, _ = altered(models, ("entropy", "motion"), based, parts)
-    assert [side.name for side in overview.columns] == ["tuned", "gpt2"] and overview.difference == "tuned − gpt2"
+    assert [side.model for side in overview.columns] == ["tuned", "gpt2"] and overview.difference == "tuned − gpt2"
     cells = row(overview, "motion.step_cosine").cells["text tokens"]
-    (a, b), gap = cells.numbers, cells.difference
-    apart = [0.001 * (i % 2) for i in range(100)]
-    assert gap.value == pytest.approx(a.value - b.value) and gap.of.error == pytest.approx(np.linalg.norm(apart))
-    assert gap.high - gap.low < min(number.high - number.low for number in (a, b))
+    (a, b), gap = map(reach, cells.numbers), reach(cells.difference)
+    apart = np.linalg.norm([0.001 * (i % 2) for i in range(100)])
+    assert gap[0] == pytest.approx(a[0] - b[0]) and 4 * apart < gap[2] - gap[1] < 5 * apart
+    assert gap[2] - gap[1] < min(number[2] - number[1] for number in (a, b))
     cells = row(overview, "entropy.prompt_normalised").cells["text tokens"]
-    a, b = cells.numbers
-    half = ((a.value - a.low) ** 2 + (b.high - b.value) ** 2) ** 0.5
-    assert cells.difference.value - cells.difference.low == pytest.approx(half), "nothing is known of its texts"
+    (of_a, low, _), (of_b, _, high) = map(reach, cells.numbers)
+    half = ((of_a - low) ** 2 + (high - of_b) ** 2) ** 0.5
+    gap = reach(cells.difference)
+    assert gap[0] - gap[1] == pytest.approx(half), "nothing is known of its texts"
 
 
 def test_a_layer_that_one_side_lacks_is_left_out_on_both(altered):
@@ -202,7 +211,9 @@ def test_a_layer_that_one_side_lacks_is_left_out_on_both(altered):
     lacks = "DELETE FROM layer_metrics WHERE model = 'gpt2' AND layer = 0 AND statistic = 'mean_cosine'"
     odd = "UPDATE layer_metrics SET value = value + 9 WHERE model = 'bert' AND layer = 0 AND statistic = 'mean_cosine'"
     overviews = [altered(models, ("anisotropy", "motion"), *statements)[0] for statements in ((lacks,), (lacks, odd))]
-    gaps = [row(overview, "anisotropy.mean_cosine").cells["text tokens"].difference.value for overview in overviews]
+    gaps = [
+        row(overview, "anisotropy.mean_cosine").cells["text tokens"].difference.measured[0] for overview in overviews
+    ]
     assert gaps[0] == pytest.approx(gaps[1])
 
 
@@ -216,21 +227,19 @@ def test_roles_of_two_models_have_an_interval_over_texts(written, tmp_path):
     models = [(f"model-{i}", ("encoder", "decoder")[i % 2], 3, 16, (0, 50) if i == 3 else (None,)) for i in range(4)]
     store = fill(tmp_path / "results.duckdb", **SMALL | {"models": models, "corpora": ("a", "b")})
     write_over_models(store, "made-up")
+    write_comparison(store, "made-up")
     written()
-    columns, wanted = (
-        ("statistic", "corpus", "view", "role"),
-        ("motion.step_cosine", "a", "with special tokens", "decoder"),
-    )
+    columns, wanted = ("statistic", "corpus", "view", "span", "minus"), ("step_cosine", "a", TOKENS, "mean", "")
     table = rows_of(read(tmp_path / "made-up" / "data" / "compared.csv"))
-    rows = [row for row in table if tuple(row[name] for name in columns) == wanted]
-    own, (role,) = [row for row in rows if row["model"]], [row for row in rows if not row["model"]]
+    rows = {row["side"]: row for row in table if tuple(row[name] for name in columns) == wanted}
+    own, role = [rows[model] for model in ("model-1", "model-3")], rows["decoders"]
     assert role["models"] == "2" == str(len(own))
     frame = store.frame(
-        "SELECT * FROM layer_metrics WHERE statistic = 'step_cosine' AND view = 'with special tokens' AND corpus = 'a' "
+        f"SELECT * FROM layer_metrics WHERE statistic = 'step_cosine' AND view = '{TOKENS}' AND corpus = 'a' "
         "AND step IS NOT DISTINCT FROM if(model = 'model-3', 50, NULL)"
     )
     for row in own:
-        mean = frame[frame["model"] == row["model"]]["value"].mean()
+        mean = frame[frame["model"] == row["side"]]["value"].mean()
         assert float(row["value"]) == pytest.approx(mean, rel=1e-12)
     for column in ("value", "ci_low", "ci_high"):
         assert float(role[column]) == pytest.approx(sum(float(row[column]) for row in own) / 2)

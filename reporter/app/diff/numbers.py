@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reporter.judge.numbers import declared, main_statistics
+from reporter.judge.facts import declared, main_statistics
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
 from reporter.store.formats import Result

@@ -9,7 +9,7 @@ from reporter.app.diff import Comparison
 from reporter.app.diff.causes import Cause
 from reporter.core.numbers import counted, short, signed
 from reporter.core.places import place
-from reporter.judge.numbers import with_analyses
+from reporter.judge.facts import with_analyses
 from reporter.metrics.base import Statistic
 from reporter.store.formats import Result, indented_table, plain, write
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError, UsageError, hint, one_line
-from reporter.geometry.intervals import errors_of, freedom, quantile
+from reporter.judge.estimates import Estimates
+from reporter.judge.profiles import Profile, in_common
 from reporter.store.checking import table_columns, version_of
 from reporter.store.opening import attached, opened
 from reporter.store.schema import tables
@@ -316,15 +317,16 @@ def _pair_by_parts(connection: duckdb.DuckDBPyConnection, depths: Sequence[int])
     """
     import pandas as pd
 
-    a, b = (_parts_of(connection, side, depth, min(depths)) for side, depth in zip("ab", depths, strict=True))
+    a, b = (_errors_of(connection, side, depth) for side, depth in zip("ab", depths, strict=True))
     rows = []
     for key in a.keys() & b.keys():
-        (mine, texts), (theirs, others) = a[key], b[key]
-        if mine.shape == theirs.shape:
-            down, up = errors_of(theirs - mine, min(texts, others))
-            reach = quantile(0.975, freedom(min(texts, others)))
-            site = "block" if key[-1] else "embedding"
-            rows.append((*key[:-1], site, key[-1], reach * float(down), reach * float(up)))
+        both = in_common([a[key], b[key]])[0]
+        shallow = min(both, key=lambda profile: len(profile.x))
+        mine, theirs = (profile.at(shallow.x) for profile in both)
+        if mine.parts is not None and theirs.parts is not None and mine.parts.shape == theirs.parts.shape:
+            low, high = theirs.minus(mine, paired=True).interval()
+            for layer, down, up in zip(shallow.labels, -low, high, strict=True):
+                rows.append((*key, "block" if layer else "embedding", layer, float(down), float(up)))
     if rows:
         found = pd.DataFrame(rows, columns=[*_PAIRED.split(", "), "down", "up"])
         connection.register("by_parts", found)
@@ -334,22 +336,17 @@ def _pair_by_parts(connection: duckdb.DuckDBPyConnection, depths: Sequence[int])
         )
 
 
-def _parts_of(
-    connection: duckdb.DuckDBPyConnection, side: str, depth: int, common: int
-) -> dict[tuple[Any, ...], tuple[NDArray[np.float64], int]]:
-    """Return the parts of texts of one side by number, and how many texts there are."""
-    profiles: dict[tuple[Any, ...], dict[int, tuple[NDArray[np.float64], int]]] = defaultdict(dict)
+def _errors_of(connection: duckdb.DuckDBPyConnection, side: str, depth: int) -> dict[tuple[Any, ...], Profile]:
+    """Return the errors of one side's profiles over texts, all values 0, by what they are of."""
+    rows: dict[tuple[Any, ...], list[tuple[int, NDArray[np.float64], int]]] = defaultdict(list)
     for *key, layer, scale, parts, texts in connection.execute(_OF_TEXTS.format(side=side)).fetchall():
-        profiles[tuple(key)][layer] = scale * np.array(parts, dtype=np.float64), int(texts)
-    numbers = {}
-    for key, profile in profiles.items():
-        for place in range(common + 1) if depth > common else profile:
-            below, rest = divmod(place * depth, common) if depth > common else (place, 0)
-            ends = profile.get(below), profile.get(below + 1 if rest else below)
-            if ends[0] is not None and ends[1] is not None:
-                share = rest / common if rest else 0.0
-                numbers[*key, place] = (1 - share) * ends[0][0] + share * ends[1][0], ends[0][1]
-    return numbers
+        rows[tuple(key)].append((layer, scale * np.array(parts, dtype=np.float64), int(texts)))
+    profiles = {}
+    for key, of_layers in rows.items():
+        layers, parts, texts = zip(*sorted(of_layers, key=lambda row: row[0]), strict=True)
+        numbers = Estimates.of_parts(np.zeros(len(layers)), np.stack(parts), min(texts))
+        profiles[key] = Profile("", "", np.array(layers) / (depth or 1), numbers, layers)
+    return profiles
 
 
 def _named(column: str) -> str:

@@ -320,7 +320,7 @@ def smallest_effect(numbers: Numbers, full_name: str, stated: float | None, valu
         stated: what the claim says (``at_least``); None where it says nothing.
         values: the numbers that are compared, of any shape.
     """
-    statistic, note = numbers.statistic(full_name), ""
+    statistic, note = numbers.facts.statistic(full_name), ""
     least = least_effect(statistic, values, stated)
     if stated is None and statistic is not None and least == statistic.smallest:
         note = f"differences ≤ {least:g} count as zero, the default for {full_name}"
@@ -343,7 +343,8 @@ def least_effect(statistic: Statistic | None, values: ArrayLike, stated: float |
 
 def first_token_differences(numbers: Numbers, models: Sequence[str], view: str) -> str:
     """Return what the models' texts begin with, if it differs and the token set counts it; else an empty text."""
-    begins = numbers.first_tokens(models)
+    rows = (row for row in numbers.facts.models if row["model"] in models and row["first_token"] is not None)
+    begins = {row["model"]: str(row["first_token"]) for row in rows}
     if view == WITHOUT_SINKS or len(set(begins.values())) < 2:
         return ""
     return ", ".join(f"{model} with {'a word' if token == 'word' else token}" for model, token in begins.items())
@@ -351,7 +352,7 @@ def first_token_differences(numbers: Numbers, models: Sequence[str], view: str) 
 
 def difference_bounds(numbers: Numbers, full_name: str) -> tuple[float | None, float | None]:
     """Return what a difference of two numbers of a statistic cannot exceed."""
-    low, high = numbers.bounds(full_name)
+    low, high = numbers.facts.bounds(full_name)
     return (None, None) if low is None or high is None else (low - high, high - low)
 
 
@@ -371,10 +372,10 @@ def at_equal_size(numbers: Numbers, full_name: str, a: Sequence[str], b: Sequenc
         Incomparable: the statistic moves with the corpus, and one corpus has more than 1.25 times the words of another
             one; the text says which, and what to write.
     """
-    statistic = numbers.statistic(full_name)
+    statistic = numbers.facts.statistic(full_name)
     if statistic is None or not statistic.grows or set(a) == set(b):
         return []
-    rows = {row["corpus"]: row for row in numbers.corpus_sizes() if row["corpus"] in {*a, *b}}
+    rows = {corpus: row for corpus, row in numbers.facts.corpora.items() if corpus in {*a, *b}}
     if len(rows) < 2:
         return []
     words = {corpus: int(rows[corpus]["words"]) for corpus in dict.fromkeys([*a, *b]) if corpus in rows}

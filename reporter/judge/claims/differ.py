@@ -14,9 +14,10 @@ from reporter.core.places import place
 from reporter.judge import claims
 from reporter.judge.contrasts import Group, difference, over_corpora, paired
 from reporter.judge.estimates import FEWEST_MODELS, Bounds, Estimates, clipped
+from reporter.judge.facts import declared
 from reporter.judge.kinship import Kinship
-from reporter.judge.numbers import Missing, Numbers, declared
-from reporter.judge.outcomes import THESE_MODELS, Outcome, Range, inequalities
+from reporter.judge.numbers import Missing, Numbers
+from reporter.judge.outcomes import THESE_MODELS, Detail, Outcome, Range, inequalities
 from reporter.judge.profiles import Profile, Profiles, in_common
 from reporter.metrics.base import Statistic
 from reporter.study import Study
@@ -112,7 +113,7 @@ class _Side:
 
 def _compares_roles(claim: DifferClaim, numbers: Numbers) -> bool:
     named = [_named(numbers.study, side)[0] for side in (claim.differ.a, claim.differ.b)]
-    a, b = (numbers.roles_of(models) for models in named)
+    a, b = (numbers.facts.roles_of(models) for models in named)
     return all(named) and len(a | b) > 1 and a != b  # else two corpora, on the same models
 
 
@@ -162,7 +163,7 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
     notes += [note] if note else []
     fixed = numbers.study.texts == "fixed"
     certain = bool(np.isfinite(estimates.error).all())
-    where = _layer_text(numbers.statistic(claim.metric), claim.layer)
+    where = _layer_text(numbers.facts.statistic(claim.metric), claim.layer)
     corpora = list(dict.fromkeys([*a.corpora, *b.corpora]))
     models = list(dict.fromkeys(model for model, *_ in (*each_a, *each_b)))
     few = [side for side in (found_a, found_b) if len(side.models) < FEWEST_MODELS]
@@ -175,21 +176,21 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
             "set without sinks leaves them out"
         )
     notes += [] if same else _copies(numbers, [model for model, *_ in each_a], [model for model, *_ in each_b])
-    detail: dict[str, Any] = {
-        "statistic": f"{claim.metric} ({where}): {a.name} minus {b.name}",
-        "definition": _rule(claim.is_, a.name, b.name, least),
-        "models": models,
-        "corpora": corpora,
-        "effect": {"a": a.name, "b": b.name, "mean_a": found_a.mean, "mean_b": found_b.mean}
+    detail = Detail(
+        statistic=f"{claim.metric} ({where}): {a.name} minus {b.name}",
+        definition=_rule(claim.is_, a.name, b.name, least),
+        models=models,
+        corpora=corpora,
+        effect={"a": a.name, "b": b.name, "mean_a": found_a.mean, "mean_b": found_b.mean}
         | {"n_a": len(found_a.values), "n_b": len(found_b.values), "g": g},
-        "evidence": [
+        evidence=[
             row
             for each, side in ((each_a, a), (each_b, b))
-            for row in _evidence(each, side, numbers.bounds(claim.metric), fixed)
+            for row in _evidence(each, side, numbers.facts.bounds(claim.metric), fixed)
         ],
-        "notes": notes,
-        "sql": claims.layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
-    }
+        notes=notes,
+        sql=claims.layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
+    )
     unsure = next((side for side in (found_a, found_b) if not side.known), found_a)
     alone = {}
     if same and len(each_a) > 1:
@@ -210,7 +211,7 @@ def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float
     """Return what is found of each model by itself, on both sides' corpora."""
     other, findings, name = dict(b), dict[str, Outcome](), "the difference"
     for model, number in a:
-        finding = _tested(numbers, claim, number.minus(other[model]), least, name, detail={"statistic": name})
+        finding = _tested(numbers, claim, number.minus(other[model]), least, name, detail=Detail(name))
         finding = finding if finding.tested else replace(finding, why=claims.no_error(1, [model]))
         findings[model] = finding.as_exact() if finding.tested and numbers.study.texts == "fixed" else finding
     return findings
@@ -223,7 +224,7 @@ def _tested(numbers: Numbers, claim: Differ, estimates: Estimates, least: float,
 
 
 def _copies(numbers: Numbers, a: Sequence[str], b: Sequence[str]) -> list[str]:
-    prints = numbers.origins.fingerprints
+    prints = numbers.facts.origins.fingerprints
     same = [(first, two) for first in a for two in b if first in prints and prints[first] == prints.get(two)]
     return [f"warning: {first} and {two} have the same weights, so they cannot differ" for first, two in same]
 
@@ -242,7 +243,7 @@ def _read_side(numbers: Numbers, side: Any, claim: Differ, view: str, baseline: 
     notes += more
     on = claims.on_corpora(numbers, corpora or claim.corpus, claim.metric, view)
     name = " on ".join(", ".join(part) for part in (names, corpora) if part)
-    return _Side(name, tuple(models), numbers.named(names or claim.models), tuple(on))
+    return _Side(name, tuple(models), numbers.facts.named(names or claim.models), tuple(on))
 
 
 _Each = Sequence[tuple[str, Estimates]]
@@ -261,7 +262,7 @@ def _groups(source: Profiles, sides: Sequence[_Side], notes: list[str]) -> Itera
     left = iter(kept)
     for of_side in found:
         numbers = [(of[0].model, over_corpora([next(left).mean for _ in of])) for of in of_side]
-        kin = Kinship.of(source.numbers.origins, [model for model, _ in numbers])
+        kin = Kinship.of(source.numbers.facts.origins, [model for model, _ in numbers])
         notes += kin.notes
         yield Group.of(kin, dict(numbers)), numbers
 

@@ -40,6 +40,7 @@ from reporter.judge.numbers import PATH, Missing, Numbers
 from reporter.judge.outcomes import (
     LEVEL,
     THESE_MODELS,
+    Detail,
     Inequality,
     Outcome,
     Range,
@@ -143,7 +144,7 @@ class _Related:
 
 
 def _compares_roles(claim: RelationClaim, numbers: Numbers) -> bool:
-    return claim.relation.over == "models" and len(numbers.roles_of(claim.relation.models)) > 1
+    return claim.relation.over == "models" and len(numbers.facts.roles_of(claim.relation.models)) > 1
 
 
 def _sampled(claim: RelationClaim, study: Study) -> Iterator[Complaint]:
@@ -174,7 +175,7 @@ def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, 
         raise Missing("`x` and `y` are both scores; name a statistic as one of them")
     models, notes = numbers.models(claim.models, full_name, view, baseline)
     corpora = claims.on_corpora(numbers, claim.corpus, full_name, view)
-    strict = numbers.named(claim.models)
+    strict = numbers.facts.named(claim.models)
     each = strict if claim.every is None else claim.every
     fixed = numbers.study.texts == "fixed" and claim.over == "types"
     units: list[Outcome] = []
@@ -187,7 +188,7 @@ def relation_finding(numbers: Numbers, written_claim: RelationClaim, view: str, 
         else:
             read = _over_layers if claim.over == "layers" else _over_types
             related, more = claims.left_out(models, partial(read, numbers, claim, view, corpus), strict)
-            kin = Kinship.of(numbers.origins, [correlation.model for correlation in related])
+            kin = Kinship.of(numbers.facts.origins, [correlation.model for correlation in related])
             notes += [*more, *kin.notes]
         alone = [_finding(claim, [pair], fixed) for pair in related]
         for pair, finding in zip(related, alone, strict=True) if claim.over != "models" else ():
@@ -301,7 +302,7 @@ def _over_models(
 
     pairs, notes = claims.left_out(models, read, strict)
     by_model = dict(pairs)
-    kin = Kinship.of(numbers.origins, list(by_model))
+    kin = Kinship.of(numbers.facts.origins, list(by_model))
     if len(pairs) < FEWEST:
         raise Missing(f"{len(pairs)} models have both {claim.x} and {claim.y}; at least {FEWEST} are needed")
     few = len(kin.units) < FEWEST  # enough models, but relatives: their correlation is shown, and nothing tested
@@ -429,7 +430,7 @@ def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) 
         wanted=claimed_range,
         why="" if certain else few,
         models=len(related) if several else 0,
-        detail={"statistic": name, "definition": f"the correlation is {claimed_range.text}"},
+        detail=Detail(name, f"the correlation is {claimed_range.text}"),
     )
     if finding.holds is not None and finding.fails is not None:
         holds, fails = finding.holds, finding.fails

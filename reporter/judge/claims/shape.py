@@ -141,7 +141,7 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
     source = Profiles(numbers, shape.metric, view, shape.site, shape.checkpoint, shape.step, shape.layer)
     models, notes = numbers.models(shape.models, shape.metric, view, baseline)
     corpora = claims.on_corpora(numbers, shape.corpus, shape.metric, view)
-    steps, named = shape.over == "step", numbers.named(shape.models)
+    steps, named = shape.over == "step", numbers.facts.named(shape.models)
     each = named if shape.every is None else shape.every
     read = source.over_training if steps else source.over_depth
     units: list[Outcome] = []
@@ -152,7 +152,7 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
         notes += [*left_out, *(note for profile in profiles for note in profile.notes)]
         for profile in profiles:
             _refuse_what_is_fixed(profile, shape)
-        kin = Kinship.of(numbers.origins, [profile.model for profile in profiles])
+        kin = Kinship.of(numbers.facts.origins, [profile.model for profile in profiles])
         notes += kin.notes
         alone = {p.model: _test(numbers, [p], ((p.model,),), shape) for p in profiles}
         evidence += [finding.evidence(model, corpus) for model, finding in alone.items()]
@@ -205,7 +205,7 @@ def _refuse_what_is_fixed(profile: Profile, shape: Shape) -> None:
 
 
 def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequence[str]], shape: Shape) -> Outcome:
-    statistic, steps = numbers.statistic(shape.metric), shape.over == "step"
+    statistic, steps = numbers.facts.statistic(shape.metric), shape.over == "step"
     per_step = not steps and statistic is not None and statistic.per == "step"
     common = together(profiles, units, steps, any_correlation=per_step)
     least, note = claims.smallest_effect(numbers, shape.metric, shape.at_least, common.mean)

@@ -15,7 +15,7 @@ from reporter.core.errors import UsageError, hint
 from reporter.core.places import TokenSet
 from reporter.judge.claims import claim_kind, layer_sql
 from reporter.judge.numbers import MetricRow, Missing, Numbers, at_layer, finite
-from reporter.judge.outcomes import Outcome, Range
+from reporter.judge.outcomes import Detail, Outcome, Range
 from reporter.metrics.base import catalogue
 from reporter.store import Store
 from reporter.study import Study
@@ -97,7 +97,7 @@ def stays_finding(numbers: Numbers, claim: StaysClaim, view: str, baseline: str 
         raise Missing("every entry of `values` is null; write the guard again with `reporter export --guard`")
     beyond = [comparison for comparison in compared if comparison.moved > 1]
     shown = beyond[0] if beyond else max(compared, key=lambda comparison: comparison.moved)
-    statistic = numbers.statistic(kept.metric)
+    statistic = numbers.facts.statistic(kept.metric)
     step = statistic is not None and statistic.per == "step"
     ahead = kept.metric.endswith(".to_last") or (statistic is not None and "last" in dict(statistic.fixed))
     notes = []
@@ -122,17 +122,17 @@ def stays_finding(numbers: Numbers, claim: StaysClaim, view: str, baseline: str 
         wanted=Range(f"{shown.before:.6g} ± {shown.reach:.1g}", shown.before - shown.reach, shown.before + shown.reach),
         plain="supported" if same else "refuted",
         why=WHY,
-        detail={
-            "statistic": kept.metric,
-            "definition": "supported if every value is within the tolerance of its earlier value, refuted otherwise",
-            "models": [model],
-            "corpora": [corpus],
-            "evidence": [
+        detail=Detail(
+            statistic=kept.metric,
+            definition="supported if every value is within the tolerance of its earlier value, refuted otherwise",
+            models=[model],
+            corpora=[corpus],
+            evidence=[
                 {"block" if step else "layer": of.layer + step, "before": of.before, "value": of.now} for of in beyond
             ],
-            "notes": [*notes, WHY],
-            "sql": layer_sql(numbers, kept.metric, under, [model], [corpus]),
-        },
+            notes=[*notes, WHY],
+            sql=layer_sql(numbers, kept.metric, under, [model], [corpus]),
+        ),
     )
 
 

@@ -24,10 +24,10 @@ from reporter.core.numbers import short
 from reporter.core.places import place
 from reporter.geometry.intervals import freedom, quantile
 from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, layer_sql, left_out
-from reporter.judge.estimates import Array, Bounds, Estimates, measured
+from reporter.judge.estimates import Bounds, Estimates, measured
 from reporter.judge.numbers import PATH, Missing, Numbers, at_layer, finite
-from reporter.judge.outcomes import FIXED, Inequality, Outcome, Range, every
-from reporter.judge.profiles import by_definition, fixed_ends
+from reporter.judge.outcomes import FIXED, Detail, Inequality, Outcome, Range, every
+from reporter.judge.profiles import by_definition
 from reporter.store import Store
 from reporter.store.schema import Word
 from reporter.study import Study
@@ -160,20 +160,16 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
     findings, more = left_out(shown, test, strict=False)
     each = dict(findings)
     notes += [*more, *([f"the claim must hold for each of {len(each)} models"] if len(each) > 1 else [])]
-    evidence = [
-        {
-            "model": model,
-            "corpus": finding.detail["corpora"][0],
-            "value": finding.value,
-            "ci_low": finding.low,
-            "ci_high": finding.high,
-        }
-        | {"claimed": finding.wanted.text, "verdict": finding.word(finding.p)}
-        for model, finding in each.items()
-    ]
+    rows = [finding.evidence(model, finding.detail.corpora[0]) for model, finding in each.items()]
+    evidence = [{name: cell for name, cell in row.items() if name != "statistic"} for row in rows]
     sql = _sql(numbers, claim, view, baseline, list(each))
     whole = replace(every(list(each.values())), each=each if len(each) > 1 else {})
     return whole.with_detail(models=list(each), evidence=evidence, notes=notes, sql=sql)
+
+
+def _estimate(value: float, number: Estimates) -> dict[str, float | None]:
+    low, high = number.ends()
+    return {"value": value, "ci_low": low, "ci_high": high}
 
 
 def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Outcome:
@@ -184,7 +180,7 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
         if isinstance(source, float):
             return Bounded.exactly(source)
         if isinstance(source, SqlNumber):
-            texts = min(numbers.texts().values(), default=None)
+            texts = min(numbers.facts.texts.values(), default=None)
             number = sql_number(numbers.store, numbers.study, source.sql, texts)
         else:
             number = metric_number(numbers, source, view, baseline)
@@ -218,26 +214,21 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
         for sign, bound, of in zip("><", (low, high), _bounds(claim), strict=True)
         if bound is not None and isinstance(of, MetricNumber | SqlNumber)
     ]
-    detail: dict[str, Any] = {
-        "statistic": quantity.sql if isinstance(quantity, SqlNumber) else _described(numbers, quantity),
-        "definition": f"supported if the whole 95 % interval is {shown}, refuted if none of it is",
-        "notes": notes,
-        "sql": _sql(numbers, claim, view, baseline),
-        "bounds": [
-            {"bound": text, "value": bound.value} | dict(zip(("ci_low", "ci_high"), bound.number.ends(), strict=True))
-            for text, bound in measured
-        ],
-    }
-    if measured and nearest is not None:
-        low_end, high_end = nearest.estimates.ends()
-        detail["difference"] = {"value": nearest.value, "ci_low": low_end, "ci_high": high_end}
+    detail = Detail(
+        quantity.sql if isinstance(quantity, SqlNumber) else _described(numbers, quantity),
+        f"supported if the whole 95 % interval is {shown}, refuted if none of it is",
+        notes=notes,
+        sql=_sql(numbers, claim, view, baseline),
+        bounds=[{"bound": text} | _estimate(bound.value, bound.number) for text, bound in measured],
+        difference=_estimate(nearest.value, nearest.estimates) if measured and nearest is not None else None,
+    )
     bounds: Bounds = (None, None)
     if isinstance(quantity, MetricNumber):
-        bounds = numbers.bounds(quantity.metric)
-        detail["models"] = [quantity.model]
-        detail["corpora"] = [numbers.corpus_of(quantity.metric, quantity.view or view, quantity.corpus)]
+        bounds = numbers.facts.bounds(quantity.metric)
+        corpus = numbers.corpus_of(quantity.metric, quantity.view or view, quantity.corpus)
+        detail = replace(detail, models=[quantity.model], corpora=[corpus])
         if quantity.against:
-            detail["statistic"] = f"{_described(numbers, quantity)} minus the base's"
+            detail = replace(detail, statistic=f"{detail.statistic} minus the base's")
             bounds = difference_bounds(numbers, quantity.metric)
     least, most = value.number.ends(bounds)
     if exact or unsure:
@@ -251,7 +242,7 @@ def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None
 
 def _described(numbers: Numbers, source: MetricNumber) -> str:
     """Return what a number is: its statistic, and its layer where it has one."""
-    statistic = numbers.statistic(source.metric)
+    statistic = numbers.facts.statistic(source.metric)
     step = statistic is not None and statistic.per == "step"
     if source.layer is None:
         return f"{source.metric} at the {source.site}" if source.site in ("embedding", "final") else source.metric
@@ -291,9 +282,9 @@ def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
         return []
     notes = []
     corpus = numbers.corpus_of(source.metric, source.view or view, source.corpus)
-    statistic = numbers.statistic(source.metric)
+    statistic = numbers.facts.statistic(source.metric)
     if statistic is not None and statistic.grows:
-        words = next((row["words"] for row in numbers.corpus_sizes() if row["corpus"] == corpus), None)
+        words = numbers.facts.corpora.get(corpus, {}).get("words")
         notes += [f"{source.metric} depends on the size of the corpus: {corpus} has {words:,} words"] if words else []
     for other in _bounds(claim):
         if isinstance(other, MetricNumber) and source.metric == other.metric:
@@ -366,33 +357,21 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
         raise Missing(f"there is no number{suffix}: {where}")
     row = matches[0]
     if row.value is None:
-        raise Missing(f"{where} has no value: {numbers.why_missing(source.metric, row, under)}")
-    ends = fixed_ends(at_layer(checkpoint, None, None)) if row.site in PATH else ()
-    notes = tuple(by_definition(source.metric, layer, model, suffix) for _, layer, suffix in ends if layer == row.layer)
-    estimates = _estimates(
-        row.value,
-        (row.low, row.high),
-        numbers.parts_of(source.metric, under, [row]),
-        numbers.texts_of(source.metric, corpus),
-        numbers.bounds(source.metric),
+        raise Missing(f"{where} has no value: {numbers.reasons.why_missing(source.metric, row, under)}")
+    is_fixed = row.by_definition and row.site in PATH
+    notes = (by_definition(source.metric, row.layer or 0, model, row.value),) if is_fixed else ()
+    flat = None not in (row.low, row.high) and row.low == row.high == row.value  # no width is no error
+    estimates = (
+        Estimates(np.array([row.value]), np.zeros(1)) if flat else numbers.estimates(source.metric, under, [row])
     )
     number = Bounded(estimates, notes, corpus=corpus)
-    statistic = numbers.statistic(source.metric)
+    statistic = numbers.facts.statistic(source.metric)
     if statistic is not None and statistic.rarest is not None:
         number = with_unseen(number, statistic.rarest, row.n, source.metric)
     has_interval = statistic is not None and statistic.interval and not source.metric.endswith("_floor")
     if has_interval and not number.known and not row.by_definition:
         return replace(number, unsure=f"{where} has no interval over these texts")
     return number
-
-
-def _estimates(
-    value: float, ends: Bounds, parts: Array | None, texts: int | None, bounds: Bounds = (None, None)
-) -> Estimates:
-    """Return a stored number with its error; one whose interval has no width has none."""
-    if None not in ends and ends == (value, value):
-        return Estimates(np.array([value]), np.zeros(1))
-    return measured(np.array([value]), [ends], parts, texts, bounds)
 
 
 def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:
@@ -429,7 +408,7 @@ def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: s
         and (source.layer != "last" or len(depths) == 1)
         and (source.layer is not None or single or matches[0].layer is None)
     ):
-        row, texts = matches[0], numbers.texts_of(source.metric, corpus)
+        row, texts = matches[0], numbers.facts.texts_of(source.metric, corpus)
         down, up = (np.array([error]) for error in row.errors(texts) or (0.0, 0.0))
         return Bounded(Estimates(np.array([row.value]), np.maximum(down, up), freedom(texts), tails=(down, up)))
     if not (mine.known and theirs.known):
@@ -492,7 +471,9 @@ def sql_number(store: Store, study: Study, sql: str, texts: int | None) -> Bound
         raise Missing("the first row of the query has no value (NULL)")
     low, high = (_number(first, names[name]) if name in names else None for name in ("ci_low", "ci_high"))
     notes = [f"the query returned {len(rows):,} rows; the first is used"] if len(rows) > 1 else []
-    return Bounded(_estimates(value, (low, high), None, texts), tuple(notes))
+    if low == high == value:  # no width is no error
+        return Bounded.exactly(value, tuple(notes))
+    return Bounded(measured(np.array([value]), [(low, high)], None, texts, (None, None)), tuple(notes))
 
 
 def _scoped(study: Study, sql: str) -> str:

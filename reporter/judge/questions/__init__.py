@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from reporter.core.json_text import stored_json
 from reporter.core.numbers import estimate
 from reporter.core.places import capital, listed
+from reporter.judge.facts import declared
 from reporter.judge.judging import NOT_REGISTERED, registration_lines
-from reporter.judge.numbers import Numbers, declared
+from reporter.judge.numbers import Numbers
 from reporter.judge.questions.alike import ALIKE
 from reporter.judge.questions.blocks import BLOCKS
 from reporter.judge.questions.changed import CHANGED

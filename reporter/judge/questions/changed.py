@@ -17,7 +17,7 @@ from reporter.core.places import capital, in_backticks, listed, numbers_of, plac
 from reporter.core.table import Row
 from reporter.geometry.intervals import errors_of, errors_within, freedom, quantile, text_error
 from reporter.judge.claims import least_effect
-from reporter.judge.numbers import declared
+from reporter.judge.facts import declared
 from reporter.judge.questions.question import (
     Advice,
     Box,

@@ -10,7 +10,7 @@ Numbers that measure different things in both roles, such as their losses, are n
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from reporter.judge.estimates import FEWEST_MODELS, Estimates
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing
 from reporter.judge.outcomes import THESE_MODELS
-from reporter.judge.points import span
 from reporter.judge.profiles import Profile, in_common
 from reporter.judge.questions.subjects import (
     ONE_DRAW,
@@ -49,11 +48,10 @@ ONLY = f"the interval is over texts: {THESE_MODELS}"
 
 def ask_roles(subjects: Subjects) -> Iterator[Test]:
     """Yield tests of whether each statistic's mean over layers and corpora differs between the roles."""
+    roles = subjects.numbers.facts.roles
     for full_name, models in _by_statistic(subjects):
-        sides = [
-            {m: statistics for m, statistics in models.items() if subjects.numbers.role_of(m) == role} for role in ROLES
-        ]
-        groups = [group for group in _groups(subjects, sides) if group is not None and group.known]
+        sides = [{m: statistics for m, statistics in models.items() if roles.get(m) == role} for role in ROLES]
+        groups = _groups(subjects, sides)
         if subjects.statistics[full_name].within_role or len(groups) < len(ROLES):
             continue
         several = min(len(group.values) for group in groups) >= FEWEST_MODELS
@@ -63,7 +61,7 @@ def ask_roles(subjects: Subjects) -> Iterator[Test]:
 
 def ask_models(subjects: Subjects) -> Iterator[Test]:
     """Yield tests of whether two models differ in each mean over layers and corpora, if all have the same role."""
-    if all(any(subjects.numbers.role_of(model) == role for model in subjects.models) for role in ROLES):
+    if all(any(subjects.numbers.facts.roles.get(model) == role for model in subjects.models) for role in ROLES):
         return  # the roles are compared instead
     for full_name, models in _by_statistic(subjects):
         if len(models) > 1 and not subjects.statistics[full_name].within_role:
@@ -80,32 +78,26 @@ def _by_statistic(subjects: Subjects) -> Iterator[tuple[str, Side]]:
         yield full_name, {model: statistics for model, statistics in models.items() if len(statistics) == corpora}
 
 
-def _groups(subjects: Subjects, sides: Sequence[Side], baseline: str = "") -> Iterator[Group | None]:
-    """Yield of each side one number for each independent model, over common layers; None if a model has none."""
+def _groups(subjects: Subjects, sides: Sequence[Side], baseline: str = "") -> list[Group]:
+    """Return of each side one number for each independent model, over common layers, where all are known."""
     found = [
-        {
-            model: [
-                subject.profile(subject.view, subject.baseline(baseline) if baseline else "") for subject in statistics
-            ]
-            for model, statistics in side.items()
-        }
+        {m: [s.profile(s.view, s.baseline(baseline) if baseline else "") for s in of_m] for m, of_m in side.items()}
         for side in sides
     ]
     every = [profile for side in found for profiles in side.values() for profile in profiles if profile is not None]
-    kept = {id(profile): common for profile, common in zip(every, in_common(every)[0], strict=True)} if every else {}
+    kept = zip(every, in_common(every)[0] if every else (), strict=True)
+    mean_of = {id(profile): common.mean for profile, common in kept}
+    groups = []
     for side in found:
-        if not side or any(profile is None for profiles in side.values() for profile in profiles):
-            yield None
-            continue
-        numbers = {
-            model: over_corpora([kept[id(profile)].mean for profile in profiles]) for model, profiles in side.items()
-        }
-        yield Group.of(Kinship.of(subjects.numbers.origins, list(numbers)), numbers)
+        if side and not any(profile is None for profiles in side.values() for profile in profiles):
+            means = {m: over_corpora([mean_of[id(profile)] for profile in profiles]) for m, profiles in side.items()}
+            groups.append(Group.of(Kinship.of(subjects.numbers.facts.origins, list(means)), means))
+    return [group for group in groups if group.known]
 
 
-def _gaps(a: Group, b: Group) -> list[Estimates]:
-    """Return how far each model of one group lies above each of the other, with errors over the texts that all read."""
-    return [above.minus(below, paired=True) for above in a.each for below in b.each]
+def _p(gaps: Sequence[Estimates], least: float, above: bool) -> float:
+    """Return the two-sided p-value of "all differences are larger than ``least``"."""
+    return 2 * max(float((gap.above(least) if above else gap.below(-least))[0]) for gap in gaps)
 
 
 def _typical(sides: Sequence[Side], above: bool) -> float:
@@ -117,20 +109,15 @@ def _typical(sides: Sequence[Side], above: bool) -> float:
         sides: the two sides.
         above: whether the first one has the larger mean.
     """
-    medians = [
-        float(np.mean([np.median(profile.values) for profile in _profiles([side]) if profile is not None]))
-        for side in sides
-    ]
+    medians = [float(np.mean([np.median(profile.values) for profile in _profiles([side])])) for side in sides]
     gap = medians[0] - medians[1]
     first = next(iter(sides[0].values()))[0]
     return first.effect(gap, *medians) if (gap > 0) == above else 0.0
 
 
 def _profiles(sides: Sequence[Side]) -> list[Profile]:
-    profiles = [
-        subject.profile(subject.view) for side in sides for statistics in side.values() for subject in statistics
-    ]
-    return [profile for profile in profiles if profile is not None]
+    every = (subject for side in sides for statistics in side.values() for subject in statistics)
+    return [profile for subject in every if (profile := subject.profile(subject.view)) is not None]
 
 
 def _compared(
@@ -180,13 +167,11 @@ def _roles_finding(
     gap, g = difference(groups[0], groups[1])
     least = first.least(*(group.values for group in groups))
     above = bool(gap.value[0] > 0)
-    pairs = [gap] if several else _gaps(groups[0], groups[1])
-    p = 2 * max(float((pair.above(least) if above else pair.below(-least))[0]) for pair in pairs)
-    base = [group for group in _groups(subjects, sides, RANDOM) if group is not None and group.known]
+    gaps = [gap] if several else [a.minus(b, paired=True) for a, b in product(groups[0].each, groups[1].each)]
+    base = _groups(subjects, sides, RANDOM)
     if len(base) == len(ROLES):
-        more = gap.minus(difference(base[0], base[1])[0], paired=True)
-        p = max(p, 2 * float((more.above(least) if above else more.below(-least))[0]))
-    if p > level:
+        gaps.append(gap.minus(difference(base[0], base[1])[0], paired=True))
+    if (p := _p(gaps, least, above)) > level:
         return None
     means = [group.mean for group in groups]
     notes = [] if len(base) == len(ROLES) else [UNKNOWN]
@@ -207,10 +192,7 @@ def _roles_finding(
         says += f"{few}: this says nothing about encoders and decoders in general."
         test = f"each encoder differs from each decoder by more than {least:.2g}, by an interval over texts"
         if begins := first_token_differences(subjects.numbers, [m for side in sides for m in side], first.view):
-            notes = [
-                f"texts begin differently ({begins}), and {first.view} include these first tokens",
-                *notes,
-            ]
+            notes = [f"texts begin differently ({begins}), and {first.view} include these first tokens", *notes]
     return _compared(
         subjects,
         sides,
@@ -230,16 +212,13 @@ def _models_finding(subjects: Subjects, models: Side, level: float) -> Observati
     """Compare the two models that are furthest apart, corrected for all pairs of models."""
     first, corpora = _first_subject([models])
     sides = [{model: statistics} for model, statistics in models.items()]
-    groups = [group for group in _groups(subjects, sides) if group is not None]
-    if len(groups) < len(models) or not all(group.numbers.known for group in groups):
+    groups = _groups(subjects, sides)
+    if len(groups) < len(models):
         return None
     least = first.least(*(group.values for group in groups))
-    order = sorted(groups, key=lambda group: group.mean)
-    low, high = order[0], order[-1]
-    (gap,) = _gaps(high, low)
-    pairs = len(groups) * (len(groups) - 1) // 2
-    p = min(1.0, 2 * pairs * float(gap.above(least)[0]))
-    if p > level:
+    low, *_, high = sorted(groups, key=lambda group: group.mean)
+    gap, pairs = high.each[0].minus(low.each[0], paired=True), len(groups) * (len(groups) - 1) // 2
+    if (p := min(1.0, pairs * _p([gap], least, True))) > level:
         return None
     over = _averaged_over(first, corpora)
     if len(groups) == 2:
@@ -253,7 +232,7 @@ def _models_finding(subjects: Subjects, models: Side, level: float) -> Observati
         [models],
         gap,
         [low.mean, high.mean],
-        _typical([{m: models[m]} for m in (high.models[0], low.models[0])], above=True),
+        _typical([{group.models[0]: models[group.models[0]]} for group in (high, low)], above=True),
         says=says,
         p=p,
         what=f"{first.statistic.title}, mean over {over}: {high.models[0]} minus {low.models[0]}",
@@ -287,24 +266,16 @@ def _profiles_of_pair(pair: tuple[Subject, Subject], baseline: str = "") -> tupl
     return None if a is None or b is None else (a, b)
 
 
-def _gap(pair: tuple[Subject, Subject], profiles: tuple[Profile, Profile]) -> Estimates:
-    weights = span(range(len(profiles[0].values)), len(profiles[0].values))[None]
-    a, b = (subject.points(profile).combine(weights) for subject, profile in zip(pair, profiles, strict=True))
-    return a.minus(b)
-
-
 def _corpora_finding(
     pair: tuple[Subject, Subject], profiles: tuple[Profile, Profile], notes: list[str], level: float
 ) -> Observation | None:
     subject, other = pair
     least = subject.least(*(profile.values for profile in profiles))
-    gap = _gap(pair, profiles)
-    above = bool(gap.value[0] > 0)
-    p = 2 * float((gap.above(least) if above else gap.below(-least))[0])
-    if (base := _profiles_of_pair(pair, RANDOM)) is not None:
-        more = gap.minus(_gap(pair, base), paired=True)
-        p = max(p, 2 * float((more.above(least) if above else more.below(-least))[0]))
-    if p > level:
+    gap, base = profiles[0].mean.minus(profiles[1].mean), _profiles_of_pair(pair, RANDOM)
+    above, gaps = bool(gap.value[0] > 0), [gap]
+    if base is not None:
+        gaps.append(gap.minus(base[0].mean.minus(base[1].mean), paired=True))
+    if (p := _p(gaps, least, above)) > level:
         return None
     means = [float(profile.values.mean()) for profile in profiles]
     a, b = subject.corpus, other.corpus

@@ -190,7 +190,7 @@ class Subject:
     def texts(self) -> int | None:
         """How many texts its corpus has; None if they are fixed, so that the intervals are not over texts."""
         numbers = self.study.numbers
-        return None if numbers.study.texts == "fixed" else numbers.texts().get(self.corpus)
+        return None if numbers.study.texts == "fixed" else numbers.facts.texts.get(self.corpus)
 
     @property
     def step(self) -> bool:
@@ -325,7 +325,7 @@ class Subjects:
     @cached_property
     def asked(self) -> list[str]:
         """The corpora with as many texts as a verdict needs."""
-        texts, fixed = self.numbers.texts(), self.numbers.study.texts == "fixed"
+        texts, fixed = self.numbers.facts.texts, self.numbers.study.texts == "fixed"
         return [corpus for corpus in self.corpora if fixed or texts.get(corpus, 0) >= VERDICT_TEXTS]
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from reporter.core.numbers import short
 from reporter.core.places import capital, in_backticks, place, ranges
-from reporter.judge.numbers import declared
+from reporter.judge.facts import declared
 from reporter.judge.questions.question import Answer, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
 
 MOST_ROWS = 200

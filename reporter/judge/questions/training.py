@@ -12,7 +12,7 @@ from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import freedom, quantile, text_error
 from reporter.geometry.statistics import LEVEL, SeriesChange, half_way, holm, rests, turn
 from reporter.judge.claims import least_effect
-from reporter.judge.numbers import main_statistics
+from reporter.judge.facts import main_statistics
 from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
 from reporter.metrics.base import Statistic
 from reporter.store.answers import TrainingAnswer

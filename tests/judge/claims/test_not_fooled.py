@@ -8,8 +8,7 @@ from reporter.charts.profile import TRAINING
 from reporter.judge.judging import _reason
 from reporter.judge.outcomes import Outcome, Range
 from reporter.judge.questions.training import _SERIES as SERIES
-from reporter.report.sides import PROFILES
-from reporter.runs.whole import write_over_models
+from reporter.runs.whole import write_comparison, write_over_models
 
 MEASURE = "metric: convergence.similarity"
 X = np.linspace(0, 1, 13)
@@ -38,11 +37,11 @@ def test_every_mean_over_layers_leaves_out_what_is_fixed(world):
             world.put(model, "convergence.similarity", [0.2, 0.4, 1.0], 0.01, step=step)
     write_over_models(world.store, "s")
     means = world.store.frame("SELECT value FROM over_models WHERE layer IS NULL")["value"]
-    compared = world.store.frame(filled(PROFILES, study="s", statistics="convergence.similarity"))
-    compared = compared[~compared["fixed"]].groupby("model")["value"].mean()
+    write_comparison(world.store, "s")
+    compared = world.store.frame("SELECT value FROM comparisons WHERE span = 'mean' AND minus IS NULL")["value"]
     series = world.store.frame(SERIES, {"study": "s"})["value"]
     drawn = world.store.frame(filled(TRAINING, study="s", metric="convergence", statistic="similarity"))
-    for values, count in ((means, 3), (compared, 2), (series, 4), (drawn.loc[drawn["layer"].isna(), "value"], 4)):
+    for values, count in ((means, 3), (compared, 3), (series, 4), (drawn.loc[drawn["layer"].isna(), "value"], 4)):
         assert values.to_list() == pytest.approx([0.3] * count)
     assert sorted(set(drawn.loc[drawn["layer"].notna(), "value"])) == [0.2, 0.4, 1.0], "a layer can be chosen still"
 

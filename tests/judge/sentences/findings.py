@@ -49,7 +49,8 @@ class Exact(MadeUp):
             return next((rows for word, rows in records.items() if word in sql), None) or answers(sql, keys)
 
         self.store = SimpleNamespace(records=read)
-        self.first_tokens = lambda models: {model: token for model, token in dict(begins).items() if model in models}
+        rows = ({"model": model, "role": role} for model, role in self._roles.items())
+        vars(self.facts)["models"] = [row | {"first_token": dict(begins).get(row["model"])} for row in rows]
 
     def _of(self, full_name, view, model, corpus, step, error):
         self.corpus = corpus

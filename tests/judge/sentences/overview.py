@@ -7,12 +7,17 @@ import numpy as np
 from pandas import DataFrame
 
 from reporter.charts.styles import ModelStyle
-from reporter.judge.numbers import main_statistics
-from reporter.judge.profiles import PROFILE
+from reporter.judge.comparison import Comparing, Sides
+from reporter.judge.facts import main_statistics
+from reporter.judge.kinship import Origins
+from reporter.judge.profiles import PROFILE, stored_profiles
 from reporter.report.findings import picture
 from reporter.report.overview import read_overview
+from reporter.report.tables import rows_of
+from reporter.store.rows import as_frame
+from reporter.store.schema import Comparison
 
-FILES = ("report/sentences.py", "report/overview.py", "report/findings.py", "report/sides.py")
+FILES = ("report/sentences.py", "report/overview.py", "report/findings.py", "report/compared.py")
 LAYERS = 6
 COSINE, STEP, VARIANCE, LOSS = (
     "anisotropy.mean_cosine",
@@ -46,6 +51,18 @@ def frame(names, corpora, values, half):
                     rows.append((*of, layer, depth, value, value - half, value + half, False))
     columns = [*PROFILE, "site", "layer", "depth", "value", "ci_low", "ci_high", "fixed"]
     return DataFrame(rows, columns=columns)
+
+
+def comparison(corpora, views, roles, models, units, *numbers):
+    """Return the rows of the table ``comparisons`` that a run would store."""
+    statistics = main_statistics()
+    profiles = {
+        (f"{row['metric']}.{row['statistic']}", row["corpus"], row["view"], row["model"]): profile
+        for (row, *_), profile in stored_profiles(*map(rows_of, numbers), units, statistics, False)
+    }
+    sides = Sides.of(roles, {model["model"]: model["base"] for model in models})
+    comparing = Comparing(sides, Origins(models, {}), statistics, views, profiles)
+    return as_frame(Comparison.table, [row for corpus in corpora for row in comparing.rows(corpus)])
 
 
 def overview(
@@ -85,7 +102,8 @@ def overview(
     )
     whole = frame(known, corpora, profiles, half)
     whole = whole[~(whole["model"].isin(lacks) & (whole["layer"] == 0))]
-    page = read_overview(lambda sql: parts if "FROM text_parts" in sql else whole, contents)
+    units = dict.fromkeys(corpora, clusters or texts)
+    page = read_overview(lambda sql: comparison(corpora, views, roles, models, units, whole, parts), contents)
     said = [part for sentence in page.sentences for part in (sentence.text, sentence.strength)]
     return "\n".join([page.line, *said, page.scope, *page.quote, *(line.note or line.over for line in page.rows)])
 

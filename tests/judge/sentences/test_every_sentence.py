@@ -10,7 +10,7 @@ from judge.sentences.patterns import PACKAGE, Case, patterns_in, patterns_of
 
 GROUPS = ("answers", "blocks", "changed", "findings", "layer", "overview", "texts")
 """Modules beside this one. Each has ``FILES``, ``CASES`` by the name of a builder, and the builders."""
-MADE = ("judge/questions/*.py", "report/sentences.py", "report/findings.py", "report/overview.py", "report/sides.py")
+MADE = ("judge/questions/*.py", "report/sentences.py", "report/findings.py", "report/overview.py")
 """Where the program makes sentences of numbers."""
 
 
