@@ -51,11 +51,23 @@ def sinks(rows=1, token="the", types=1, dimension=7, ratio=20.0):
     return shown(SINKS, sink_answers=[OF | first | {"number": number} for number in range(1, rows + 1)])
 
 
-def paths(tokens=1, rank=0, near="bank banks"):
-    """Return the answer about the tokens of a trajectory, the first of which leaves its vector."""
+def paths(tokens=1, rank=0, left=0, near="bank banks", asked=0, pairs=(), any_two=0.3):
+    """Return the answer about the tokens of a trajectory, the first of which leaves its vector.
+
+    ``pairs``: the cosines at the embedding and at the last layer of the first token with each of the next.
+    """
     of = OF | {"journey": "mine", "text": 0, "token": "bank", "layers": 6, "nearest": near}
-    rows = [of | {"position": i, "rank": 0 if i else rank, "left": None if i or not rank else 4} for i in range(tokens)]
-    return shown(PATHS, journey_answers=rows)
+    rows = [
+        of | {"position": i, "rank": 0 if i else rank, "left": None if i or not rank + left else 4}
+        | {"asked": not asked or i < asked}
+        for i in range(tokens)
+    ]  # fmt: skip
+    names = {"text_a": 0, "position_a": 0, "token_a": "bank", "token_b": "bank", "layers": 6, "any_two": any_two}
+    both = [
+        of | names | {"text_b": 0, "position_b": i, "first": first, "last": last}
+        for i, (first, last) in enumerate(pairs, 1)
+    ]
+    return shown(PATHS, journey_answers=rows, journey_pair_answers=both)
 
 
 def training(**numbers):
@@ -153,11 +165,25 @@ CASES = {
          {"ratio": 3.9}, "", {"ratio": 4.1}),
     ],
     "paths": [
-        (("All 1 tokens stay nearest to their own vocabulary vector up to layer 6.", "These are single tokens, not a"),
-         {}, "", {"tokens": 0}),
-        ("All 2 tokens", {"tokens": 2}, "At layer 6, 1 token of 2 are nearest to their own vocabulary vector. `bank` "
+        (("`bank` of text 1 stays nearest to its own vocabulary vector up to layer 6, followed by `banks`.",
+          "These are single tokens, not a"), {}, "", {"tokens": 0}),
+        ("`bank` of text 1 stays", {}, "`bank` of text 1 leaves its own vocabulary vector at layer 4 and is nearest to "
+         "it again at layer 6, followed by `banks`.", {"left": 1}),
+        ("nearest to it again", {"left": 1}, "leaves its own vocabulary vector at layer 4; at layer 6, 2 other entries "
+         "are nearer, first of all `bank` and `banks`.", {"rank": 2}),
+        ("2 other entries are nearer", {"rank": 2}, "1 other entry is nearer", {"rank": 1}),
+        ("of text 1 stays nearest", {"tokens": 4, "asked": 1}, "", {"asked": 0}),
+        ("All 4 tokens stay nearest to their own vocabulary vector up to layer 6.", {"tokens": 4}, "", {"tokens": 3}),
+        ("All 4 tokens", {"tokens": 4}, "At layer 6, 3 tokens of 4 are nearest to their own vocabulary vector. `bank` "
          "is farthest from it: 1,200 other entries are nearer, first of all `bank` and `banks`.", {"rank": 1200}),
+        ("All 2 tokens", {"tokens": 2, "asked": 1}, "", {"asked": 0}),
+        ("`bank` of text 1 and `bank` of text 1 have a cosine of 0.99 at the embedding and 0.8 at layer 6; any two "
+         "tokens have 0.3 on average.", {"tokens": 2, "pairs": [(0.99, 0.8)]}, "", {"pairs": ()}),
+        ("; any two", {"tokens": 2, "pairs": [(0.99, 0.8)]}, "0.8 at layer 6.", {"any_two": None}),
+        ("have a cosine of", {"tokens": 2, "pairs": [(0.99, 0.8)]}, "", {"asked": 1}),
         ("The table journey_answers has 3 more.", {"tokens": 15}, "", {"tokens": 12}),
+        ("The table journey_pair_answers has 1 more.", {"tokens": 3, "pairs": [(0.9, 0.8), (0.9, 0.7)]}, "",
+         {"pairs": [(0.9, 0.8)]}),
     ],
     "training": [
         (("None of 1 main statistics changes significantly,", "Numbers are means over layers at 6 checkpoints."),

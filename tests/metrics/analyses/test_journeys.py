@@ -129,6 +129,8 @@ def test_neighbours_of_followed_tokens_alone(sized):
     assert {n.positions for n in found[Neighbour]} == {"without"}
     assert any(n.neighbour is None for n in found[Neighbour])  # rows that no token has are vectors, too
     assert not journey(sized("bert"), text=TEXTS[0])[TokenPair]
+    equal = journey(sized("bert"), texts=["the cat sees birds", "birds sing"])[TokenPair]
+    assert {(pair.text_a, pair.token_a, pair.text_b, pair.token_b) for pair in equal} == {(0, "birds", 1, "birds")}
 
 
 def test_tokens_of_another_width_than_the_states(sized):
