@@ -297,12 +297,12 @@ def between(journeys: Sequence[TextJourney], places: Sequence[Place], named: boo
         named: whether the study names the tokens, each two of which are compared; otherwise equal tokens of two texts
             are, such as a word in two contexts.
     """
-    every = [(journey, int(position)) for journey in journeys for position in np.flatnonzero(journey.followed)]
+    followed = [(journey, int(position)) for journey in journeys for position in np.flatnonzero(journey.followed)]
     if named:
-        chosen = every[:MOST_PAIRED]
+        chosen = followed[:MOST_PAIRED]
         pairs = list(combinations(range(len(chosen)), 2))
     else:
-        chosen = [(journey, position) for journey, position in every if not journey.text.special[position]]
+        chosen = [(journey, position) for journey, position in followed if not journey.text.special[position]]
         pairs = _equal_tokens(chosen)[:MOST_EQUAL]
     for place in places if pairs else ():
         x = np.stack([journey.text.states[place][position].double().numpy() for journey, position in chosen])

@@ -1,9 +1,9 @@
 """Which answers open a study: what the study orders decides.
 
 A study that names a base asks what changed; one with probes or pairs of texts, which layer; one that removes blocks,
-which blocks; one with claims, whether they hold; one with checkpoints, when; one with trajectories, where the words go
-that it asks for. Without any of these it compares its models. Where a study has encoders and decoders, their comparison comes before training and concepts, which are about
-one model at a time.
+which blocks; one with claims, whether they hold; one with checkpoints, when; one with trajectories, where its words go.
+Without any of these it compares its models. Where a study has encoders and decoders, their comparison comes before
+training and concepts, which are about one model at a time.
 """
 
 from collections.abc import Iterable, Mapping
