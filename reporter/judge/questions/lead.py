@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from reporter.judge.questions.layer import measures_use
 from reporter.judge.questions.question import Record
+from reporter.judge.questions.training import leading
 
 COMPARISON = "models"
 """The comparison of the models of a study, which has no table of its own."""
@@ -19,7 +20,6 @@ ORDER = ("changed", "layer", "blocks", CLAIMS, COMPARISON, "training", "concepts
 _PICTURES = {
     "changed": "change.distance",
     "blocks": "skip.change",
-    "training": "anisotropy.top_variance_share.training",
     "concepts": "pairs.consistency",
     "journeys": "journeys.asked",
 }
@@ -42,7 +42,10 @@ def leads(answers: Mapping[str, Mapping[str, Iterable[Record]]], compared: bool,
     """
     of_study = {COMPARISON: compared, CLAIMS: claimed}
     named = [name for name in ORDER if of_study.get(name, name in answers)]
-    chosen = [Lead(name, _PICTURES.get(name, "")) for name in named if name != "layer"]
+    pictures = dict(_PICTURES)
+    if "training" in named:
+        pictures["training"] = f"{leading(answers['training']['training_answers'])}.training"
+    chosen = [Lead(name, pictures.get(name, "")) for name in named if name != "layer"]
     if "layer" in named and (criterion := measures_use(answers["layer"]["layer_answers"])):
         place = sum(lead.name == "changed" for lead in chosen)
         chosen.insert(place, Lead("layer", criterion))
