@@ -84,7 +84,7 @@ ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-l
   kind, layer
 """,
     accuracies("classifier", *DASHES),
-    lead="Solid: accuracy, or share of neighbours. Dashed: random classes. Dotted: chance level.",
+    lead="Solid: accuracy, or share of neighbours. Dashed: random classes. Dotted: majority class, or chance.",
     mind="Each band is for one layer. For differences between layers see the answer 'Where do probes differ?' and the "
     "table probe_differences.",
     columns=("value", "ci_low", "ci_high", "n"),
@@ -111,7 +111,7 @@ SELECT model, checkpoint, probe, named, 'floor', layer, depth, chance, NULL, NUL
 ORDER BY model, checkpoint, probe, main DESC, pooling, kind, layer
 """,
     accuracies("pooling", "accuracy", "floor"),
-    lead="Cross-validated accuracy of the linear probe by pooling. Dotted: chance level.",
+    lead="Cross-validated accuracy of the linear probe by pooling. Dotted: majority class.",
     mind="Each band is for one layer and one pooling. The answer 'Which layer?' compares layers on the same texts.",
     columns=("pooling", "accuracy", "ci_low", "ci_high", "n"),
     picks=lambda frame, scene: [choices(frame, "probe", "Probe")],
@@ -200,7 +200,7 @@ _SAMPLED = (
     "encoders and the last token for decoders. With 'auto' the table probe_poolings has the accuracies of the linear "
     "probe with the other poolings."
 )
-_FLOOR = "Chance level: the share of the most frequent class, the accuracy of always predicting it."
+_FLOOR = "Majority class: the accuracy of always predicting the most frequent class."
 _PAIRED = "95 % CI over texts (mean ± t standard errors of the paired differences)."
 
 
@@ -217,7 +217,7 @@ def _statistics(name: str, title: str, definition: str, plainly: str, traps: tup
             ("luisto2024toybox", "wilson1927probable"),
             interval=classifiers.WILSON,
             floor=True,
-            noise="chance",
+            noise="majority class",
             plainly=plainly,
             trap=used,
         ),
@@ -335,7 +335,7 @@ class ProbePooling(OfProbe, table="probe_poolings"):
     accuracy: float = column("share of texts whose class the linear probe predicts correctly, cross-validated")
     ci_low: float = column(LOW)
     ci_high: float = column(HIGH)
-    chance: float = column("chance level: the share of the most frequent class")
+    chance: float = column("share of the majority class: the accuracy of always predicting the most frequent class")
     n: int = column("texts", "BIGINT")
 
 

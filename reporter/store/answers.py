@@ -290,7 +290,9 @@ class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
     value: float = column("the number")
     ci_low: float | None = column("lower end of the interval of the number")
     ci_high: float | None = column("upper end of the interval")
-    chance: float | None = column("chance level of a probe or of pairs; NULL for other numbers")
+    chance: float | None = column(
+        "share of the majority class for a probe, chance level of pairs; NULL for other numbers"
+    )
     n: int = column("number of texts, pairs or tokens behind the number", "BIGINT")
     best: bool = column("true for the best layer and pooling that was measured")
     loss: float = column("difference from the best layer and pooling, 0 for the best")

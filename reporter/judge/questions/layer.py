@@ -322,7 +322,7 @@ def _every_layer(rows: Sequence[Record], useful: Sequence[object]) -> Box:
         shown += [numeric("balanced accuracy", by_class("balanced")), numeric("macro F1", by_class("macro_f1"))]
     layers = [of[0] for of in grouped(sorted(rows, key=lambda row: _in_order(_cell_of(row))), "site", "layer")]
     classes = f" Balanced accuracy and macro F1 are those of pooling {_pooled(best)}." * (best["kind"] == "labels")
-    chance = "" if best["chance"] is None else f", chance level {short(best['chance'], 2)}"
+    chance = "" if best["chance"] is None else f", {_reference(best)}"
     return Box(
         about=f"{_about(rows[0], useful)}, every layer",
         says=f"{capital(_USE[best['kind']][1])} by pooling, with 95 % intervals for each layer alone{chance}.{classes}",
@@ -628,8 +628,12 @@ def _criterion(row: Record) -> str:
 
 
 def _number(row: Record) -> str:
-    chance = "" if row["chance"] is None else f"chance {short(row['chance'], 2)}"
-    return _range(row["value"], row["ci_low"], row["ci_high"], chance)
+    return _range(row["value"], row["ci_low"], row["ci_high"], "" if row["chance"] is None else _reference(row))
+
+
+def _reference(row: Record) -> str:
+    """Return what the number comes to without any knowledge of the texts."""
+    return f"{'majority class' if row['kind'] == 'labels' else 'chance'} {short(row['chance'], 2)}"
 
 
 def _range(value: float, low: float | None, high: float | None, beside: str = "") -> str:
