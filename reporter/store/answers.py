@@ -40,6 +40,7 @@ class BlockAnswer(OfLastCheckpoint, table="block_answers"):
         "share of the model's weights (models.parameters) that the blocks have", default=None
     )
     products: float | None = column("as skipped_blocks.products", default=None)
+    unigram_entropy: float | None = column("as models.unigram_entropy", default=None)
     twice: str | None = column("the best repetition that the trial tried: blocks that run twice", default=None)
     twice_change: float | None = column("change of the loss by it", default=None)
     twice_low: float | None = column("lower end of its interval, corrected for the search", default=None)
