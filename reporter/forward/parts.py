@@ -70,7 +70,9 @@ def _solver(seed: int, numbers: int) -> Floats:
 
 
 def influences_of(spread: Spread, places: int, seed: int) -> tuple[Ints, Floats] | None:
-    """Return the texts that a number rests on, and how far the number falls, to first order, without each of them.
+    """Return the texts that a number rests on, and how far the number falls without each of them.
+
+    It is the first order of the change, times n/(n − m) for a text with m of the n tokens, which is exact for means.
 
     Args:
         spread: how the number varies, as for :func:`parts_of`.
@@ -85,11 +87,12 @@ def influences_of(spread: Spread, places: int, seed: int) -> tuple[Ints, Floats]
         if spread.of is None or not len(spread.of.each):
             return None
         texts, which = np.unique(spread.of.texts, return_inverse=True)
-        return texts, np.bincount(which, spread.of.each) / len(spread.of.each)
+        rest = len(which) - np.bincount(which)
+        return texts, np.bincount(which, spread.of.each) / np.maximum(rest, 1)
     if len(spread) != REPLICATES or places > PARTS:
         return None
     parts = parts_of(spread, places, seed)
-    return None if parts is None else (np.arange(places), parts[:places])
+    return None if parts is None else (np.arange(places), parts[:places] * (places / max(places - 1, 1)) ** 0.5)
 
 
 def parts_of(spread: Spread, units: int, seed: int) -> Floats | None:

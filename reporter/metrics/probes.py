@@ -29,10 +29,11 @@ from reporter.metrics import _classifiers as classifiers
 from reporter.metrics import _items as items
 from reporter.metrics._intervals import group_of_state
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import Cosine, Share, Statistic, Value, beginning, begins, undefined
+from reporter.metrics.base import Cosine, Share, Statistic, Value, beginning, undefined
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsTuple, InheritedText, Name, Part, Prose, one_of, wrong
 from reporter.study.problems import show
+from reporter.texts.excerpts import begins
 
 if TYPE_CHECKING:
     import pandas as pd
