@@ -261,7 +261,8 @@ WITH numbers AS (
   FROM (SELECT *, unnest(range(1, n + 1)) AS pair FROM numbers WHERE statistic = 'recall')
   WHERE parts[pair] = 0 GROUP BY ALL
 )
-SELECT t.*, last, n, missing, coalesce(missed, []) AS missed FROM partner_texts t {_OF_LAST} JOIN sets USING (model, checkpoint, partner_set)
+SELECT t.*, last, n, missing, coalesce(missed, []) AS missed FROM partner_texts t {_OF_LAST}
+JOIN sets USING (model, checkpoint, partner_set)
 LEFT JOIN misses USING (model, checkpoint, partner_set, pair)
 WHERE study = $study AND site IN ('embedding', 'block') AND pooling <> 'own' ORDER BY model, partner_set, layer, pair
 """,
