@@ -354,7 +354,9 @@ class TextInfluence(UnderView, table="text_influences"):
     layer: int = column("0 = embedding, 1..L = blocks", key=True)
     rank: int = column("1 = the text that moves the number most", key=True)
     text: int = column(TEXT_NUMBER)
-    value_without: float = column("the number without this text, or this cluster: exact for means, else nearly so")
+    value_without: float = column(
+        "the number without this text, or this cluster: of means exact or nearly so, of others to first order"
+    )
     begins: str = beginning("the text")
 
 

@@ -18,7 +18,7 @@ from reporter.forward.observed import KINDS
 from reporter.forward.parts import influences_of, parts_of
 from reporter.forward.passes import Measured
 from reporter.forward.text_vectors import OfText
-from reporter.geometry.arrays import Progress, exact_products
+from reporter.geometry.arrays import Floats, Progress, exact_products
 from reporter.geometry.intervals import Spread
 from reporter.metrics._coverage import shown
 from reporter.metrics.analysis import Context, default_pooling
@@ -230,7 +230,7 @@ class Rows:
         self.tables.setdefault(row.table.name, []).append(row.record(cell, self.layers))
 
     def _influences(self, number: Value, spread: Spread) -> Iterator[TextInfluence]:
-        known = None if self.corpus is None else influences_of(spread, len(self.corpus), self.seed)
+        known = None if self.corpus is None else influences_of(spread, self._sizes, self.seed)
         if known is None or number.value is None:
             return
         texts, moved = known
@@ -240,6 +240,10 @@ class Rows:
                 without = float(number.value - moved[i])
                 text = self._excerpt({"text": place})
                 yield TextInfluence(number.statistic, _layer(number) or 0, rank, place, without, text)
+
+    @cached_property
+    def _sizes(self) -> Floats:
+        return np.array([len(text) for text in self.corpus or ()], dtype=np.float64)
 
     def _excerpt(self, record: Mapping[str, Any]) -> str:
         """Return the beginning of the text that a row names, or what stands around the token that it names."""
