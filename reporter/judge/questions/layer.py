@@ -561,13 +561,14 @@ def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
     labels, units = take["kind"] == "labels", _USE[take["kind"]][2]
     if labels:
         yield "A probe shows that states contain a label, not that the model uses it."
-    else:
-        yield "Vectors are compared by their cosine. Centred vectors lack their common mean. A point is 0.01."
-    if take["kind"] == "halves":
+    elif take["kind"] == "halves":
         yield (
-            "The halves of a text share its topic and its words, so that a search for them needs no labels (the "
-            "inverse cloze task, Lee, Chang & Toutanova 2019). For a task of your own, labels or pairs say more."
+            "For a task of your own, labels or pairs say more: the halves of a text share its topic and its words (the "
+            "inverse cloze task, Lee, Chang & Toutanova 2019)."
         )
+    yield "Another task may have another best layer."
+    if not labels:
+        yield "Vectors are compared by their cosine. Centred vectors lack their common mean. A point is 0.01."
     if take["site"] == "final":
         yield "The last hidden state is after the model's final norm or projection (measured)."
     elif take["site"] == "block":
@@ -575,7 +576,6 @@ def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
             yield "Each block of this model ends in a norm, so these states are normed (measured)."
         else:
             yield "These states are the output of the block, without a norm (measured)."
-    yield "Another task may have another best layer."
     yield (
         f"Intervals compare layers and poolings on the same {'held-out ' * labels}{units}. They are valid for any "
         f"number of layers and poolings{', and account for classifiers that share training texts' * labels}."

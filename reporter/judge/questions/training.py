@@ -106,8 +106,10 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
     return [_box(rows) for rows in grouped(tables["training_answers"], "model", "corpus")]
 
 
-_MEANS = "Numbers are means over layers at {} checkpoints. Opposite changes of two layers cancel in a mean."
-_RANGES = "Ranges of steps are 95 % intervals over texts. They are about this training, not about another seed."
+_SEED = (
+    "Another seed may change at other steps: ranges of steps are 95 % intervals over texts, about this training alone."
+)
+_MEANS = "Numbers are means over all layers at {} checkpoints. Opposite changes of two layers cancel in a mean."
 
 
 def _box(rows: Sequence[Record]) -> Box:
@@ -116,7 +118,7 @@ def _box(rows: Sequence[Record]) -> Box:
     changed = {name: kinds for name, kinds in by_number.items() if len(kinds) > 1}
     titles = {name: statistics[name].title if name in statistics else name for name in by_number}
     first = leading(rows)
-    lead = _lead(titles[first], changed[first]) if first else ""
+    lead = _lead(statistics[first], changed[first]) if first else ""
     return Box(
         about=f"{rows[0]['model']} on {rows[0]['corpus']}",
         says=lead + _says(changed, titles, len(by_number), first),
@@ -131,7 +133,7 @@ def _box(rows: Sequence[Record]) -> Box:
             numeric("turning point, at step", lambda kinds: _step(kinds.get("turn"), value=True)),
             numeric("settled from step", lambda kinds: f"{kinds['rest']['step']:,}"),
         ),
-        notes=(_MEANS.format(rows[0]["checkpoints"]), *([_RANGES] if changed else [])),
+        notes=(*([_SEED] if changed else []), _MEANS.format(rows[0]["checkpoints"])),
     )
 
 
@@ -158,19 +160,24 @@ def leading(rows: Iterable[Record]) -> str:
     return next((name for name in statistics if len(by_number.get(name, ())) > 1), "")
 
 
-def _lead(title: str, kinds: Mapping[str, Record]) -> str:
+def _lead(statistic: Statistic, kinds: Mapping[str, Record]) -> str:
     """Return how a statistic changes, as a first sentence."""
+    title, over = capital(statistic.title), _OVER[statistic.per]
     rest, turned = kinds["rest"], kinds.get("turn")
     first, last = rest["first"], rest["last"]
     if turned is not None:
         up, down = ("rises", "falls") if turned["size"] > 0 else ("falls", "rises")
         return (
-            f"{capital(title)} {up} from {short(first, 2)} to {short(turned['value'], 2)} {_around(turned)} and "
-            f"{down} to {short(last, 2)} by the end, on average over layers. "
+            f"{title} {up} from {short(first, 2)} to {short(turned['value'], 2)} {_around(turned)} and "
+            f"{down} to {short(last, 2)} by the end{over}. "
         )
     verb = "rises" if last > first else "falls"
     ends, when = f"from {short(first, 2)} to {short(last, 2)}", _reached(kinds["half-way"])
-    return f"{capital(title)} {verb} {ends}, on average over layers; half of it is reached {when}. "
+    return f"{title} {verb} {ends}{over}; half of it is reached {when}. "
+
+
+_OVER = {"model": "", "step": ", on average over all blocks"}
+_OVER |= dict.fromkeys(("layer", "pair"), ", on average over all layers, embedding included")
 
 
 def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str], tested: int, lead: str) -> str:

@@ -188,9 +188,9 @@ CASES = {
          {"pairs": [(0.9, 0.8)]}),
     ],
     "training": [
-        (("None of 1 main statistics changes significantly,", "Numbers are means over layers at 6 checkpoints."),
+        (("None of 1 main statistics changes significantly,", "Numbers are means over all layers at 6 checkpoints."),
          {"mean_cosine": None}, "", {"mean_cosine": ""}),
-        (("None of 1 main statistics",), {"mean_cosine": None}, "Ranges of steps are 95 % intervals over",
+        (("None of 1 main statistics",), {"mean_cosine": None}, "Another seed may change at other steps",
          {"mean_cosine": COSINE}),
         ("No other of 2 main statistics changes significantly.", {"mean_cosine": COSINE, "step_cosine": None},
          "1 more of 2 main statistics changes significantly: cosine of consecutive states.", {"step_cosine": VARIANCE}),
@@ -200,13 +200,15 @@ CASES = {
          {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
         ("The cosine of consecutive states is the last (between steps 1,000 and 4,000).",
          {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
-        ("Mean cosine of two tokens rises from 0.1 to 0.8, on average over layers; half of it is reached by step 100 "
-         "[10, 1,000].",
+        ("Mean cosine of two tokens rises from 0.1 to 0.8, on average over all layers, embedding included; half of it "
+         "is reached by step 100 [10, 1,000].",
          {"mean_cosine": COSINE}, "Mean cosine of two tokens rises from 0.1 to 0.5 between steps 10 and 1,000 "
-         "and falls to 0.8 by the end, on average over layers.", {"mean_cosine": TURN}),
+         "and falls to 0.8 by the end, on average over all layers, embedding included.", {"mean_cosine": TURN}),
         ("to 0.5 between steps 10 and 1,000 and falls", {"mean_cosine": TURN},
          "to 0.5 at step 100 and", {"mean_cosine": {"turn": (100, 100, 100)}}),
         ("rises from 0.1 to 0.8", {"mean_cosine": COSINE}, "", {"mean_cosine": None}),
+        ("on average over all layers, embedding", {"mean_cosine": COSINE}, ", on average over all blocks; half",
+         {"mean_cosine": None, "step_cosine": COSINE}),
         ("Not monotonic: cosine of consecutive states.", {"mean_cosine": TURN, "step_cosine": TURN}, "",
          {"step_cosine": COSINE}),
     ],

@@ -137,8 +137,8 @@ CASES = {
         ("the accuracy of the linear probe `mood`", BEST, "the correlation of cosines with the scores of `mood`",
          {"kind": "scores"}),
         ("the share of texts that find their partner in `mood`", BEST | {"kind": "partners"},
-         ("the share of texts whose first half", "The halves of a text share its topic and its words, so that a search "
-         "for them needs no"), {"kind": "halves"}),
+         ("the share of texts whose first half", "For a task of your own, labels or pairs say more: the halves"),
+         {"kind": "halves"}),
         ("Share found by pooling", BEST | {"kind": "partners"}, "Correlation by pooling", {"kind": "scores"}),
         # the states and the line to copy
         ("The last hidden state is after the model's", LAST, "states = model(**inputs, "
