@@ -244,7 +244,7 @@ def _portion(
     for place in layout.places:
         norms, lengths, cosines = _moved(states[place], states[after[place]] if place in after else None)
         for i, position in enumerate(tokens.tolist()):
-            which = (text.index, position, int(text.ids[position]), journey.tokens[position])
+            which = (text.index + 1, position, int(text.ids[position]), journey.tokens[position])
             marks = (bool(journey.followed[position]), bool(text.special[position]), place, variant)
             near: tuple[float | None, float | None, int | None, int | None] = (None, None, None, None)
             if place in first:
@@ -319,7 +319,7 @@ def between(journeys: Sequence[TextJourney], places: Sequence[Place], named: boo
             size = float(norms[i] * norms[j])
             cosine = float(np.clip(x[i] @ x[j] / size, -1, 1)) if size > _TINY else None
             yield TokenPair(
-                *(a.text.index, at_a, a.tokens[at_a], b.text.index, at_b, b.tokens[at_b], place),
+                *(a.text.index + 1, at_a, a.tokens[at_a], b.text.index + 1, at_b, b.tokens[at_b], place),
                 *(cosine, float(np.linalg.norm(x[i] - x[j])), mean),
             )
 
@@ -346,5 +346,5 @@ def paths(texts: Sequence[EncodedText], labels: Mapping[int, Sequence[str]], pat
         start = 0
         for text, place, x in rows:
             for position, point in enumerate(scores[start : start + len(x)].tolist()):
-                yield Point(name, place, f"text {text.index}", position, labels[text.index][position], *point)
+                yield Point(name, place, f"text {text.index + 1}", position, labels[text.index][position], *point)
             start += len(x)

@@ -37,7 +37,7 @@ class OfToken(OfModel, metric="journeys"):
     """A row about a token of a trajectory."""
 
     journey = of_cell("name of the trajectory in the study", part="corpus")
-    text: int = column("number of the text among the trajectory's texts, from 0", key=True)
+    text: int = column("number of the text among the trajectory's texts, from 1", key=True)
     position: int = column("position of the token in its text as the model sees it, from 0", key=True)
     token_id: int = column(TOKEN_ID)
     token: str = column(TOKEN)
@@ -97,7 +97,7 @@ class TokenPair(OfModel, table="journey_pairs", metric="journeys"):
     )
 
     journey = of_cell("name of the trajectory in the study", part="corpus")
-    text_a: int = column("number of the first token's text among the trajectory's texts, from 0", key=True)
+    text_a: int = column("number of the first token's text among the trajectory's texts, from 1", key=True)
     position_a: int = column("position of the first token in its text as the model sees it, from 0", key=True)
     token_a: str = column("the first token")
     text_b: int = column("number of the second token's text", key=True)
@@ -147,8 +147,8 @@ PAIRED = Chart(
     f"""
 WITH own AS (
   SELECT model, checkpoint, journey, layer, depth, cosine, mean_cosine,
-    token_a || ' (text ' || (text_a + 1) || ', position ' || position_a || ') and ' || token_b
-      || ' (text ' || (text_b + 1) || ', position ' || position_b || ')' AS pair
+    token_a || ' (text ' || text_a || ', position ' || position_a || ') and ' || token_b
+      || ' (text ' || text_b || ', position ' || position_b || ')' AS pair
   FROM journey_pairs WHERE study = $study AND site IN ('embedding', 'block')
 )
 SELECT model, checkpoint, journey, pair, 'pair' AS kind, layer, depth, cosine AS value FROM own
@@ -175,7 +175,7 @@ ASKED = Chart(
 WITH asked AS (FROM journey_answers WHERE study = $study AND asked),
 own AS (
   SELECT p.model, p.checkpoint, p.journey, layer, depth, cosine, mean_cosine,
-    p.token_a || ' (text ' || (text_a + 1) || ') and ' || p.token_b || ' (text ' || (text_b + 1) || ')' AS pair
+    p.token_a || ' (text ' || text_a || ') and ' || p.token_b || ' (text ' || text_b || ')' AS pair
   FROM journey_pairs p
   SEMI JOIN asked a ON (a.model, a.journey, a.text, a.position) = (p.model, p.journey, p.text_a, p.position_a)
   SEMI JOIN asked b ON (b.model, b.journey, b.text, b.position) = (p.model, p.journey, p.text_b, p.position_b)
@@ -183,7 +183,7 @@ own AS (
 )
 SELECT model, checkpoint, journey, pair, 'pair' AS kind, layer, depth, cosine AS value FROM own
 UNION ALL
-SELECT model, checkpoint, journey, token || ' (text ' || (text + 1) || ') and its {OWN}', '{OWN}', layer, depth, cosine
+SELECT model, checkpoint, journey, token || ' (text ' || text || ') and its {OWN}', '{OWN}', layer, depth, cosine
 FROM journeys SEMI JOIN asked USING (model, journey, text, position)
 WHERE study = $study AND positions = 'without' AND site IN ('embedding', 'block') AND cosine IS NOT NULL
 UNION ALL
@@ -275,7 +275,7 @@ STATISTICS = (
     "position",
     tables=(JourneyStep, Neighbour, TokenPair, Point),
     charts=(PAIRED, ASKED),
-    version=4,  # a token that two texts share is compared without `follow`, too
+    version=4,  # texts are numbered from 1; a token that two texts share is compared without `follow`, too
     section=Section(
         JourneySpec,
         "Tokens to follow through the layers, by a short name.",

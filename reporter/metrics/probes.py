@@ -344,7 +344,7 @@ class ProbeText(OfProbe, table="probe_texts"):
     """A held-out text or word at one layer with one pooling: whether its class was predicted correctly."""
 
     text: int = column(
-        "position in the corpus, or among the words of all classes, from 0; the same in every model", key=True
+        "position in the corpus, or among the words of all classes, from 1; the same in every model", key=True
     )
     label: str = column("class of the text")
     unit: int = column("position of the first text of its cluster; without clusters, its own")
@@ -420,7 +420,7 @@ def _unfit(item: Any, texts: Mapping[str, Texts]) -> str:
     cost="a forward pass over the sample; per layer and fold four classifiers, and with `pooling: auto` two more for "
     "the other poolings",
     tables=(ProbePooling, ProbeText, ProbeItem, items.Point),
-    version=9,
+    version=10,  # texts are numbered from 1
     charts=(PROBES, BY_POOLING, SELECTIVITY),
     section=Section(
         ProbeSpec,
@@ -473,7 +473,7 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
         return rows
 
     for row, text in zip(read.rows, read.texts, strict=True):
-        yield ProbeItem(row, begins(text))
+        yield ProbeItem(row + 1, begins(text))
     texts: dict[str, list[str]] = {name: [] for name in read.names}
     for text, code in zip(read.texts, read.y.tolist(), strict=True):
         texts[read.names[code]].append(text)
@@ -528,7 +528,7 @@ def _by_text(
     for row, code, unit, out, *by in zip(
         read.rows, y, read.units.tolist(), fold.tolist(), right, predicted, also, strict=True
     ):
-        yield ProbeText(row, read.names[code], unit, out, pooling, place, *by)
+        yield ProbeText(row + 1, read.names[code], unit + 1, out, pooling, place, *by)
 
 
 def _overlap(place: Place, x: Floats, read: Labelled, k: int) -> Iterator[Value]:

@@ -228,13 +228,13 @@ def _path_image(spec: Mapping[str, Any], paths: pd.DataFrame, token: Mapping[Any
 
     rows = []
     for way, ((part, point), path) in enumerate(paths.groupby(["part", "point"], sort=False)):
-        text = int(match[0]) if (match := re.search(r"\d+", str(part))) else 0
+        text = int(match[0]) if (match := re.search(r"\d+", str(part))) else 1
         is_chosen = (text, point) == (token["text"], token["position"])
         for order, row in enumerate(path.to_dict("records")):
             is_last = order == len(path) - 1
             rows.append(
                 {
-                    "way": way, "order": order, "hue": f"side {'ab'[text % 2]}", "x": row["x"], "y": row["y"],
+                    "way": way, "order": order, "hue": f"side {'ab'[(text - 1) % 2]}", "x": row["x"], "y": row["y"],
                     "weight": 3 if is_chosen else 1, "mark": "dot", "size": 20 if is_chosen else 5, "here": False,
                     "name": str(row["label"])[:14] if is_last else None, "align": "left" if is_last else None,
                 }

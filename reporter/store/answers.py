@@ -395,7 +395,7 @@ class JourneyAnswer(OfLastCheckpoint, table="journey_answers"):
     compared = (Comparable(("left", "rank"), "journey", of="token", by=("model", "checkpoint", "text", "position")),)
 
     journey: str = column("name of the trajectory in the study", key=True)
-    text: int = column("number of the text among the trajectory's texts, from 0", key=True)
+    text: int = column("number of the text among the trajectory's texts, from 1", key=True)
     position: int = column("position of the token in its text as the model sees it, from 0", key=True)
     token: str = column(TOKEN)
     asked: bool = column(
@@ -420,7 +420,7 @@ class JourneyPairAnswer(OfLastCheckpoint, table="journey_pair_answers"):
     )
 
     journey: str = column("name of the trajectory in the study", key=True)
-    text_a: int = column("number of the first token's text among the trajectory's texts, from 0", key=True)
+    text_a: int = column("number of the first token's text among the trajectory's texts, from 1", key=True)
     position_a: int = column("position of the first token in its text as the model sees it, from 0", key=True)
     token_a: str = column("the first token")
     text_b: int = column("number of the second token's text", key=True)

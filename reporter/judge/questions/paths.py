@@ -102,7 +102,7 @@ def _path_box(rows: Sequence[Record], pairs: Sequence[Record]) -> Box:
         says=" ".join(sentences),
         **table(
             shown,
-            numeric("text", lambda row: row["text"] + 1),
+            numeric("text", lambda row: row["text"]),
             BoxColumn("token", lambda row: in_backticks(row["token"])),
             BoxColumn("leaves its own vector at", lambda row: "–" if row["left"] is None else place(row["left"])),
             numeric("entries nearer at the end", lambda row: f"{row['rank']:,}"),
@@ -114,7 +114,7 @@ def _path_box(rows: Sequence[Record], pairs: Sequence[Record]) -> Box:
 
 def _alike(pair: Record) -> str:
     """Return how alike two tokens begin and end."""
-    tokens = [f"{in_backticks(pair[f'token_{x}'])} of text {pair[f'text_{x}'] + 1}" for x in "ab"]
+    tokens = [f"{in_backticks(pair[f'token_{x}'])} of text {pair[f'text_{x}']}" for x in "ab"]
     beside = "" if pair["any_two"] is None else f"; any two tokens have {short(pair['any_two'], 2)} on average"
     return (
         f"{listed(tokens)} have a cosine of {short(pair['first'], 2)} at {EMBEDDING} and {short(pair['last'], 2)} at "
@@ -124,7 +124,7 @@ def _alike(pair: Record) -> str:
 
 def _way(rows: Sequence[Record]) -> str:
     """Return how long a token of one or more texts is nearest to its own vocabulary vector, and what comes next."""
-    row, texts = rows[0], [row["text"] + 1 for row in rows]
+    row, texts = rows[0], [row["text"] for row in rows]
     token = f"{in_backticks(row['token'])} of text{'s' * (len(set(texts)) > 1)} {ranges(texts)}"
     last = place(row["layers"])
     near = [name for name in row["nearest"].split() if row["rank"] or name != row["token"].strip()]

@@ -56,15 +56,15 @@ def paths(tokens=1, rank=0, left=0, near="bank banks", asked=0, pairs=(), any_tw
 
     ``pairs``: the cosines at the embedding and at the last layer of the first token with each of the next.
     """
-    of = OF | {"journey": "mine", "text": 0, "token": "bank", "layers": 6, "nearest": near}
+    of = OF | {"journey": "mine", "text": 1, "token": "bank", "layers": 6, "nearest": near}
     rows = [
         of | {"position": i, "rank": 0 if i else rank, "left": None if i or not rank + left else 4}
         | {"asked": not asked or i < asked}
         for i in range(tokens)
     ]  # fmt: skip
-    names = {"text_a": 0, "position_a": 0, "token_a": "bank", "token_b": "bank", "layers": 6, "any_two": any_two}
+    names = {"text_a": 1, "position_a": 0, "token_a": "bank", "token_b": "bank", "layers": 6, "any_two": any_two}
     both = [
-        of | names | {"text_b": 0, "position_b": i, "first": first, "last": last}
+        of | names | {"text_b": 1, "position_b": i, "first": first, "last": last}
         for i, (first, last) in enumerate(pairs, 1)
     ]
     return shown(PATHS, journey_answers=rows, journey_pair_answers=both)
