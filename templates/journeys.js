@@ -522,8 +522,9 @@ export async function showJourneys() {
       const all = /** @type {Journey} */ (side.data).everyToken();
       const words = all.filter(one => !one.special);
       const named = words.filter(one => one.followed && /\p{L}{3}/u.test(one.token));
-      // where the study follows all tokens, the one that goes furthest from itself
-      if (!words.some(one => !one.followed)) named.sort((one, other) => farthest(side.data, other) - farthest(side.data, one));
+      // where the study follows all tokens, the word that the journey is named after, or the one that goes furthest from itself
+      const other = one => Number(bareToken(one.token) !== bareToken(side.journey));
+      if (!words.some(one => !one.followed)) named.sort((a, b) => other(a) - other(b) || farthest(side.data, b) - farthest(side.data, a));
       side.token = named[0] ?? words.find(one => one.followed) ?? words[0] ?? all[0];
     }
   }

@@ -188,7 +188,7 @@ FROM journeys SEMI JOIN asked USING (model, journey, text, position)
 WHERE study = $study AND positions = 'without' AND site IN ('embedding', 'block') AND cosine IS NOT NULL
 UNION ALL
 SELECT DISTINCT model, checkpoint, journey, '{ANY}', '{ANY}', layer, depth, mean_cosine FROM own
-ORDER BY model, checkpoint, journey, kind DESC, pair, layer
+ORDER BY model, checkpoint, journey, list_position(['pair', '{OWN}', '{ANY}'], kind), pair, layer
 """,
     pairs,
     facet="model",

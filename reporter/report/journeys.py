@@ -132,8 +132,8 @@ SMALL, LARGE = FigureSize(width=88.0, font=8.0), FigureSize(width=180.0, font=8.
 def static_journey(explorer: Explorer) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what the page shows of a token to readers without scripts: tables, and SVGs by name.
 
-    The token is a followed word of the first journey, in its first model at its last checkpoint: the first one, or the
-    one that goes furthest from itself where the study follows all.
+    The token is a followed word of the first journey, in its first model at its last checkpoint: the first one. Where
+    the study follows all, it is the word that the journey is named after, or the one that goes furthest from itself.
     """
     entries = [entry for entry in explorer.data["entries"] if entry["journey"] == explorer.data["journeys"][0]]
     entry = [candidate for candidate in entries if candidate["model"] == entries[0]["model"]][-1]
@@ -147,7 +147,13 @@ def static_journey(explorer: Explorer) -> tuple[dict[str, Any], dict[str, str]]:
     named = [token for token in followed if word.search(str(token["token"]))]
     if len(followed) == len(words):
         furthest = steps[steps["site"] != "attention"].groupby(["text", "position"])["rank_cosine"].max()
-        named.sort(key=lambda token: -(furthest.get((token["text"], token["position"])) or 0))
+        own = _bare(who["journey"])
+        named.sort(
+            key=lambda token: (
+                _bare(token["token"]) != own,
+                -(furthest.get((token["text"], token["position"])) or 0),
+            )
+        )
     token = (named or followed or words)[0]
     steps = steps[steps["text"] == token["text"]]
     near = _filtered(_at_sites(explorer.source("neighbours").frame), who)

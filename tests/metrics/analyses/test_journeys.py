@@ -207,7 +207,9 @@ def test_two_followed_tokens_beside_each_other_against_brute_force(sized):
     path = [place for place in states[0][1] if place.site in ("embedding", "block")]
     for name, places in (("pca-joint", path), ("pca-joint-without-last", path[:-1])):
         points = [point for point in found[Point] if point.projection == name]
-        rows = [(f"text {i}", place, at) for i, of in enumerate(states, 1) for place in places for at in range(len(of[0]))]
+        rows = [
+            (f"text {i}", place, at) for i, of in enumerate(states, 1) for place in places for at in range(len(of[0]))
+        ]
         assert [(point.part, point.place, point.point) for point in points] == rows
         scores = coordinates(np.concatenate([of[1][place] for of in states for place in places]), 3)
         np.testing.assert_allclose([(p.x, p.y, p.z) for p in points], scores, rtol=1e-4, atol=1e-5)
