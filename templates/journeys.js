@@ -77,8 +77,8 @@ export function showChoose(slot, side, app, name) {
   const glued = (token, i) => i > 0 && !token.special && !/^[␣ ]/.test(token.token ?? "") && (marks ? !tokens[i - 1].special : (token.token ?? "").startsWith("##"));
   const some = tokens.some(token => !token.followed);
   const words = make("div", { class: "texts", role: "radiogroup", "aria-label": "Token: left and right choose a token, up and down a layer", onkeydown: keys }, [...data.texts.keys()].map((text, number) =>
-    make("p", { class: `text text-${(number - 1) % 2}` },
-      data.texts.size > 1 ? make("span", { class: "text-name", text: `Text ${number}` }) : "",
+    make("p", { class: `text text-${number % 2}` },
+      data.texts.size > 1 ? make("span", { class: "text-name", text: `Text ${text}` }) : "",
       data.tokens(text).map((token, i) => {
         const chosenNow = token === side.token;
         return make("button", {

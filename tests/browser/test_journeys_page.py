@@ -81,6 +81,8 @@ def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab, reports):
 
 def test_two_texts_are_compared_and_the_address_keeps_it(tab, reports):
     show(tab, reports, "journey=mouse&model=bert&text=1&token=2&layer=3")
+    names = "return [...document.querySelectorAll('[data-side=a] .text-name')].map(name => name.textContent)"
+    assert tab.run(names) == ["Text 1", "Text 2"]
     click(tab, ".compare")
     second = "return document.querySelectorAll('[data-part=near][data-side=b] td').length"
     tab.until(second)
