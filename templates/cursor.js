@@ -39,8 +39,10 @@ function valuesAt(panel, place) {
   // a band over training is of a mean over models
   const layers = new Set(models.map(model => of(model).layer));
   const same = panel.along === "depth" && layers.size === 1 && new Set(models.map(model => of(model).depth)).size === 1 && typeof of(models[0]).layer === "number";
-  const where = panel.along === "step" ? `Step ${short(models.length ? of(models[0]).step : place)}` : same ? `Layer ${[...layers][0]}` : `Depth ${place.toFixed(2)}`;
-  const lines = models.map(model => ({ model, name: nameOf(model), about: same || typeof of(model).layer !== "number" ? "" : `layer ${of(model).layer}`, value: short(of(model).value, 4), interval: panel.along === "step" ? "" : interval(of(model)) }));
+  // a step from layer 3 to layer 4 is a number of block 4
+  const placeOf = layer => (panel.chart.options.blocks ? `block ${layer + 1}` : `layer ${layer}`);
+  const where = panel.along === "step" ? `Step ${short(models.length ? of(models[0]).step : place)}` : same ? placeOf([...layers][0]).replace(/^./, first => first.toUpperCase()) : `Depth ${place.toFixed(2)}`;
+  const lines = models.map(model => ({ model, name: nameOf(model), about: same || typeof of(model).layer !== "number" ? "" : placeOf(of(model).layer), value: short(of(model).value, 4), interval: panel.along === "step" ? "" : interval(of(model)) }));
   const [one, other] = models.map(model => of(model).value);
   if (typeof one === "number" && typeof other === "number") lines.push({ model: "", name: `${nameOf(models[0])} − ${nameOf(models[1])}`, about: "", value: difference(one, other), interval: "" });
   return { where, lines };

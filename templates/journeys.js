@@ -78,7 +78,7 @@ export function showChoose(slot, side, app, name) {
   const some = tokens.some(token => !token.followed);
   const words = make("div", { class: "texts", role: "radiogroup", "aria-label": "Token: left and right choose a token, up and down a layer", onkeydown: keys }, [...data.texts.keys()].map((text, number) =>
     make("p", { class: `text text-${number % 2}` },
-      data.texts.size > 1 ? make("span", { class: "text-name", text: `Text ${number + 1}` }) : "",
+      data.texts.size > 1 ? make("span", { class: "text-name", text: `Text ${text}` }) : "",
       data.tokens(text).map((token, i) => {
         const chosenNow = token === side.token;
         return make("button", {
@@ -522,8 +522,9 @@ export async function showJourneys() {
       const all = /** @type {Journey} */ (side.data).everyToken();
       const words = all.filter(one => !one.special);
       const named = words.filter(one => one.followed && /\p{L}{3}/u.test(one.token));
-      // where the study follows all tokens, the one that goes furthest from itself
-      if (!words.some(one => !one.followed)) named.sort((one, other) => farthest(side.data, other) - farthest(side.data, one));
+      // where the study follows all tokens, the word that the journey is named after, or the one that goes furthest from itself
+      const other = one => Number(bareToken(one.token) !== bareToken(side.journey));
+      if (!words.some(one => !one.followed)) named.sort((a, b) => other(a) - other(b) || farthest(side.data, b) - farthest(side.data, a));
       side.token = named[0] ?? words.find(one => one.followed) ?? words[0] ?? all[0];
     }
   }

@@ -4,6 +4,7 @@ A model of L blocks has L + 1 layers: layer 0 is the embedding, and layer l is w
 from layer l to layer l + 1 (``Statistic.per == "step"``) is stored at l, and it is a number of block l + 1.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
@@ -84,8 +85,11 @@ def together(names: Iterable[str], most: int = 6) -> str:
 
 
 def in_backticks(text: str) -> str:
-    """Return a token, or any text of a user, between backticks that nothing in it can end."""
-    return "`" + (" ".join(text.replace("`", "ˋ").split()) or repr(text)) + "`"
+    """Return a token, or any text of a user, as Markdown writes code: between more backticks than follow in it."""
+    inner = " ".join(text.split()) or repr(text)
+    fence = "`" * (max(map(len, re.findall("`+", inner)), default=0) + 1)
+    space = " " if "`" in (inner[0], inner[-1]) else ""
+    return f"{fence}{space}{inner}{space}{fence}"
 
 
 def capital(text: str) -> str:

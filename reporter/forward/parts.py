@@ -69,12 +69,14 @@ def _solver(seed: int, numbers: int) -> Floats:
     return np.asarray(np.linalg.pinv(_designs(seed, numbers)))
 
 
-def influences_of(spread: Spread, places: int, seed: int) -> tuple[Ints, Floats] | None:
-    """Return the texts that a number rests on, and how far the number falls, to first order, without each of them.
+def influences_of(spread: Spread, sizes: Floats, seed: int) -> tuple[Ints, Floats] | None:
+    """Return the texts that a number rests on, and how far the number falls without each of them.
+
+    It is the first order of the change, times n/(n − m) for a text with m of the n tokens, which is exact for means.
 
     Args:
         spread: how the number varies, as for :func:`parts_of`.
-        places: texts of the corpus.
+        sizes: of the texts of the corpus, in any unit, shape (texts,).
         seed: the study's seed.
 
     Returns:
@@ -85,11 +87,16 @@ def influences_of(spread: Spread, places: int, seed: int) -> tuple[Ints, Floats]
         if spread.of is None or not len(spread.of.each):
             return None
         texts, which = np.unique(spread.of.texts, return_inverse=True)
-        return texts, np.bincount(which, spread.of.each) / len(spread.of.each)
-    if len(spread) != REPLICATES or places > PARTS:
+        rest = len(which) - np.bincount(which)
+        return texts, np.bincount(which, spread.of.each) / np.maximum(rest, 1)
+    count = len(sizes)
+    if len(spread) != REPLICATES or not 1 < count <= PARTS:
         return None
-    parts = parts_of(spread, places, seed)
-    return None if parts is None else (np.arange(places), parts[:places])
+    parts = parts_of(spread, count, seed)
+    if parts is None:
+        return None
+    first_order = parts[:count] * ((count - 1) / count) ** 0.5  # an error has the factor of a sample, a change has not
+    return np.arange(count), first_order / (1 - np.minimum(sizes / sizes.sum(), 0.5))
 
 
 def parts_of(spread: Spread, units: int, seed: int) -> Floats | None:

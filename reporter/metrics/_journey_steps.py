@@ -127,6 +127,7 @@ def _not_there(word: str, texts: Sequence[TokenText]) -> str:
 JOINT, WITHOUT_LAST = "pca-joint", "pca-joint-without-last"
 _DIMENSIONS = 3
 MOST_PAIRED = 12  # followed tokens of which each two are compared
+MOST_EQUAL = 66  # pairs of equal tokens that are compared: as many as of these
 TURNOVER = 100  # nearest vectors whose coming and going is counted
 _TINY = 1e-18
 Close = Callable[[torch.Tensor], torch.Tensor]
@@ -243,7 +244,7 @@ def _portion(
     for place in layout.places:
         norms, lengths, cosines = _moved(states[place], states[after[place]] if place in after else None)
         for i, position in enumerate(tokens.tolist()):
-            which = (text.index, position, int(text.ids[position]), journey.tokens[position])
+            which = (text.index + 1, position, int(text.ids[position]), journey.tokens[position])
             marks = (bool(journey.followed[position]), bool(text.special[position]), place, variant)
             near: tuple[float | None, float | None, int | None, int | None] = (None, None, None, None)
             if place in first:
@@ -287,12 +288,23 @@ def _moved(
     return norms.tolist(), (x - y).norm(dim=1).tolist(), moved
 
 
-def between(journeys: Sequence[TextJourney], places: Sequence[Place]) -> Iterator[TokenPair]:
-    """Yield how alike each two followed tokens are at every place, within a text and between texts."""
-    chosen = [(journey, int(position)) for journey in journeys for position in np.flatnonzero(journey.followed)][
-        :MOST_PAIRED
-    ]
-    for place in places:
+def between(journeys: Sequence[TextJourney], places: Sequence[Place], named: bool) -> Iterator[TokenPair]:
+    """Yield how alike two tokens are at every place, within a text and between texts.
+
+    Args:
+        journeys: the texts.
+        places: where the states are compared.
+        named: whether the study names the tokens, each two of which are compared; otherwise equal tokens of two texts
+            are, such as a word in two contexts.
+    """
+    followed = [(journey, int(position)) for journey in journeys for position in np.flatnonzero(journey.followed)]
+    if named:
+        chosen = followed[:MOST_PAIRED]
+        pairs = list(combinations(range(len(chosen)), 2))
+    else:
+        chosen = [(journey, position) for journey, position in followed if not journey.text.special[position]]
+        pairs = _equal_tokens(chosen)[:MOST_EQUAL]
+    for place in places if pairs else ():
         x = np.stack([journey.text.states[place][position].double().numpy() for journey, position in chosen])
         text_states = [
             journey.text.states[place][torch.from_numpy(~journey.text.special)].double() for journey in journeys
@@ -302,14 +314,23 @@ def between(journeys: Sequence[TextJourney], places: Sequence[Place]) -> Iterato
         units = every[lengths > 0] / lengths[lengths > 0, None]
         mean = None if len(units) < 2 else mean_cosine_of(units.sum(axis=0), len(units))
         norms = np.linalg.norm(x, axis=1)
-        for i, j in combinations(range(len(chosen)), 2):
+        for i, j in pairs:
             (a, at_a), (b, at_b) = chosen[i], chosen[j]
             size = float(norms[i] * norms[j])
             cosine = float(np.clip(x[i] @ x[j] / size, -1, 1)) if size > _TINY else None
             yield TokenPair(
-                *(a.text.index, at_a, a.tokens[at_a], b.text.index, at_b, b.tokens[at_b], place),
+                *(a.text.index + 1, at_a, a.tokens[at_a], b.text.index + 1, at_b, b.tokens[at_b], place),
                 *(cosine, float(np.linalg.norm(x[i] - x[j])), mean),
             )
+
+
+def _equal_tokens(chosen: Sequence[tuple[TextJourney, int]]) -> list[tuple[int, int]]:
+    """Return each two equal tokens of different texts, the tokens that occur in the fewest places first."""
+    ids = [int(journey.text.ids[position]) for journey, position in chosen]
+    pairs = [
+        (i, j) for i, j in combinations(range(len(chosen)), 2) if ids[i] == ids[j] and chosen[i][0] is not chosen[j][0]
+    ]
+    return sorted(pairs, key=lambda pair: ids.count(ids[pair[0]]))
 
 
 def paths(texts: Sequence[EncodedText], labels: Mapping[int, Sequence[str]], path: Sequence[Place]) -> Iterator[Point]:
@@ -325,5 +346,5 @@ def paths(texts: Sequence[EncodedText], labels: Mapping[int, Sequence[str]], pat
         start = 0
         for text, place, x in rows:
             for position, point in enumerate(scores[start : start + len(x)].tolist()):
-                yield Point(name, place, f"text {text.index}", position, labels[text.index][position], *point)
+                yield Point(name, place, f"text {text.index + 1}", position, labels[text.index][position], *point)
             start += len(x)

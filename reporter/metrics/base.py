@@ -39,6 +39,7 @@ from reporter.core.table import (
 )
 from reporter.geometry import intervals
 from reporter.geometry.intervals import FEWEST_TEXTS, Error, Interval, Scale, Spread
+from reporter.texts.excerpts import EXCERPT
 
 if TYPE_CHECKING:
     from reporter.forward.observed import Observed, Place
@@ -334,18 +335,9 @@ class TextParts(UnderView, table="text_parts"):
     )
 
 
-BEGINNING = 200
-"""Characters of a text that tables hold."""
-
-
-def begins(text: str) -> str:
-    """Return the beginning of a text as tables hold it; an ellipsis says that it goes on."""
-    return text if len(text) <= BEGINNING else f"{text[: BEGINNING - 1]}…"
-
-
 def beginning(text: str) -> Any:
     """Declare a column with the beginning of a text; the runner fills it where a row names a text of its corpus."""
-    return column(f"the first {BEGINNING} characters of {text}", default="")
+    return column(f"the first {EXCERPT} characters of {text}", default="")
 
 
 TEXT_NUMBER = "position of the text in the corpus, from 1; with `cluster`, of the first text of the cluster"
@@ -362,7 +354,9 @@ class TextInfluence(UnderView, table="text_influences"):
     layer: int = column("0 = embedding, 1..L = blocks", key=True)
     rank: int = column("1 = the text that moves the number most", key=True)
     text: int = column(TEXT_NUMBER)
-    value_without: float = column("the number without this text, or this cluster, to first order")
+    value_without: float = column(
+        "the number without this text, or this cluster: of means exact or nearly so, of others to first order"
+    )
     begins: str = beginning("the text")
 
 

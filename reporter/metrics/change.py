@@ -21,12 +21,12 @@ from reporter.metrics.base import (
     Size,
     Statistic,
     Value,
-    beginning,
     completing,
     metric,
     undefined,
 )
 from reporter.store.answers import SAME
+from reporter.texts.excerpts import EXCERPT
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -179,7 +179,7 @@ class MovedText(UnderView, table="moved_texts"):
     token: str = column(TOKEN)
     distance: float = column("‖h − h⁰‖ / ‖h⁰‖")
     cosine: float = column("cos(h, h⁰)")
-    begins: str = beginning("the text")
+    begins: str = column(f"up to {EXCERPT} characters of the text around the token", default="")
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ class OfToken(OfModel, metric="journeys"):
     """A row about a token of a trajectory."""
 
     journey = of_cell("name of the trajectory in the study", part="corpus")
-    text: int = column("number of the text among the trajectory's texts, from 0", key=True)
+    text: int = column("number of the text among the trajectory's texts, from 1", key=True)
     position: int = column("position of the token in its text as the model sees it, from 0", key=True)
     token_id: int = column(TOKEN_ID)
     token: str = column(TOKEN)
@@ -86,7 +86,7 @@ class JourneyStep(OfToken, table="journeys"):
 
 
 class TokenPair(OfModel, table="journey_pairs", metric="journeys"):
-    """Two followed tokens of a trajectory at one layer: the similarity of their states, and of any two tokens."""
+    """Two tokens of a trajectory at one layer: the similarity of their states, and of any two tokens."""
 
     compared = (
         Comparable(
@@ -97,7 +97,7 @@ class TokenPair(OfModel, table="journey_pairs", metric="journeys"):
     )
 
     journey = of_cell("name of the trajectory in the study", part="corpus")
-    text_a: int = column("number of the first token's text among the trajectory's texts, from 0", key=True)
+    text_a: int = column("number of the first token's text among the trajectory's texts, from 1", key=True)
     position_a: int = column("position of the first token in its text as the model sees it, from 0", key=True)
     token_a: str = column("the first token")
     text_b: int = column("number of the second token's text", key=True)
@@ -130,8 +130,8 @@ class Neighbour(OfToken, table="neighbours"):
 
 
 CHAPTER = Chapter(SENTENCES, "followed", "Followed tokens", "At which layers do two tokens diverge or converge?", 5)
-ANY = "any two tokens"
-DASHES = {"pair": [1, 0], ANY: [1, 3]}
+ANY, OWN = "any two tokens", "vocabulary vector"
+DASHES = {"pair": [1, 0], OWN: [6, 3], ANY: [1, 3]}
 
 
 def pairs(frame: pd.DataFrame, styles: Styles) -> Any:
@@ -147,8 +147,8 @@ PAIRED = Chart(
     f"""
 WITH own AS (
   SELECT model, checkpoint, journey, layer, depth, cosine, mean_cosine,
-    token_a || ' (text ' || (text_a + 1) || ', position ' || position_a || ') and ' || token_b
-      || ' (text ' || (text_b + 1) || ', position ' || position_b || ')' AS pair
+    token_a || ' (text ' || text_a || ', position ' || position_a || ') and ' || token_b
+      || ' (text ' || text_b || ', position ' || position_b || ')' AS pair
   FROM journey_pairs WHERE study = $study AND site IN ('embedding', 'block')
 )
 SELECT model, checkpoint, journey, pair, 'pair' AS kind, layer, depth, cosine AS value FROM own
@@ -168,6 +168,38 @@ ORDER BY model, checkpoint, journey, kind, pair, layer
 )
 
 
+ASKED = Chart(
+    "journeys.asked",
+    "Cosine of the study's words by layer",
+    f"""
+WITH asked AS (FROM journey_answers WHERE study = $study AND asked),
+own AS (
+  SELECT p.model, p.checkpoint, p.journey, layer, depth, cosine, mean_cosine,
+    p.token_a || ' (text ' || text_a || ') and ' || p.token_b || ' (text ' || text_b || ')' AS pair
+  FROM journey_pairs p
+  SEMI JOIN asked a ON (a.model, a.journey, a.text, a.position) = (p.model, p.journey, p.text_a, p.position_a)
+  SEMI JOIN asked b ON (b.model, b.journey, b.text, b.position) = (p.model, p.journey, p.text_b, p.position_b)
+  WHERE p.study = $study AND site IN ('embedding', 'block')
+)
+SELECT model, checkpoint, journey, pair, 'pair' AS kind, layer, depth, cosine AS value FROM own
+UNION ALL
+SELECT model, checkpoint, journey, token || ' (text ' || text || ') and its {OWN}', '{OWN}', layer, depth, cosine
+FROM journeys SEMI JOIN asked USING (model, journey, text, position)
+WHERE study = $study AND positions = 'without' AND site IN ('embedding', 'block') AND cosine IS NOT NULL
+UNION ALL
+SELECT DISTINCT model, checkpoint, journey, '{ANY}', '{ANY}', layer, depth, mean_cosine FROM own
+ORDER BY model, checkpoint, journey, list_position(['pair', '{OWN}', '{ANY}'], kind), pair, layer
+""",
+    pairs,
+    facet="model",
+    lead="Solid: two words. Dashed: a word and its vector. Dotted: any two tokens.",
+    mind="Single tokens, so no interval. Read two words beside any two tokens, not beside 1.",
+    definition="Cosine of the states of two tokens at a layer, and of a state and the token's vocabulary vector.",
+    picks=lambda frame, scene: [choices(frame, "journey", "Trajectory")],
+    key="pair",
+)
+
+
 class JourneySpec(Part):
     """One or several texts, and which of their tokens to follow.
 
@@ -179,7 +211,8 @@ class JourneySpec(Part):
     follow: Annotated[tuple[Prose, ...], AsTuple] = Field(
         (),
         description="Words or tokens of the texts to follow: their nearest vocabulary tokens are listed, and they are "
-        "compared with each other. If left out, all tokens are followed and none is compared.",
+        "compared with each other. If left out, all tokens are followed, and tokens that two texts share are compared. "
+        "Answers begin with the token that the trajectory is named after.",
     )
     top: int = Field(15, ge=1, le=100, description="How many nearest vocabulary tokens are listed at each layer.")
     positions: bool = Field(
@@ -241,8 +274,8 @@ STATISTICS = (
     cost="a product with the vocabulary per token and layer; where positions are added, twice as much and V·d sums per "
     "position",
     tables=(JourneyStep, Neighbour, TokenPair, Point),
-    charts=(PAIRED,),
-    version=3,  # states of decoders pass the final norm; tokens are decoded
+    charts=(PAIRED, ASKED),
+    version=4,  # texts are numbered from 1; a token that two texts share is compared without `follow`, too
     section=Section(
         JourneySpec,
         "Tokens to follow through the layers, by a short name.",
@@ -272,8 +305,7 @@ def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
         TextJourney(text, form.tokens, marked) for text, form, marked in zip(texts, written, chosen, strict=True)
     ]
     yield from steps(journeys, vectors, layout, item.top, item.positions, _closing(item, context.model), context.tell)
-    if item.follow:  # else every token is followed
-        yield from between(journeys, layout.places)
+    yield from between(journeys, layout.places, named=bool(item.follow))
     yield from paths(texts, {journey.text.index: journey.tokens for journey in journeys}, layout.path)
 
 

@@ -340,7 +340,7 @@ class PairText(OfPairs, table="pair_texts"):
     """A pair of texts at one layer: how well its difference agrees with the other pairs of the concept."""
 
     concept: str = column("the concept", key=True)
-    pair: int = column("number of the pair, from 0, in the order of the study", key=True)
+    pair: int = column("number of the pair, from 1, in the order of the study", key=True)
     pooling: str = column(POOLED)
     place: Place = at_place()
     cosine: float = column(
@@ -386,7 +386,7 @@ def _resolve(spec: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> Wri
     cost="a forward pass over the pairs; per concept and layer, a thousand replicates and ten thousand sign flips, on "
     "products of its pairs",
     tables=(PairDirection, PairText, DirectionCosine, Point),
-    version=4,
+    version=5,  # pairs are numbered from 1
     charts=(CONCEPTS, PAIR_POINTS, DIRECTIONS),
     section=Section(
         PairsSpec,
@@ -459,7 +459,7 @@ def _of_concepts(
             which = np.flatnonzero(np.any(differences.vectors != 0, axis=1)).tolist()
             of_pairs = (part.tolist() for part in _directions.cosines_and_influences(x))
             for pair, cosine, influence in zip(which, *of_pairs, strict=True):
-                yield PairText(name, pair, context.pooling, place, cosine, influence)
+                yield PairText(name, pair + 1, context.pooling, place, cosine, influence)
     of_mean = percentile_interval(np.mean(replicates, axis=0), pairs) if consistent else (None, None)
     yield _mean("consistency", place, consistent, pairs, chance.consistency, _SAME, of_mean)
     whole = sum(len(differences.vectors) for differences in concepts.values())

@@ -28,10 +28,11 @@ from reporter.geometry.statistics import correlation, ranks
 from reporter.metrics._classifiers import all_the_same
 from reporter.metrics._items import ALL_MODELS, ModelNames, drawn_texts, evenly, ids_read, unseen
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import BEGINNING, Statistic, Value, beginning, begins, undefined
+from reporter.metrics.base import Statistic, Value, beginning, undefined
 from reporter.metrics.probes import accuracies
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsPath, Name, Part, Text, one_of, wrong
+from reporter.texts.excerpts import EXCERPT, begins
 
 if TYPE_CHECKING:
     from reporter.metrics._items import EncodedText
@@ -307,7 +308,7 @@ class PartnerText(OfModel, table="partner_texts", metric="partners"):
     )
     begins: str = beginning("the text")
     partner: str = beginning("its partner")
-    nearest: str | None = column(f"the first {BEGINNING} characters of the partner that is nearer", default=None)
+    nearest: str | None = column(f"the first {EXCERPT} characters of the partner that is nearer", default=None)
 
 
 @analysis(

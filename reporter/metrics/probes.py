@@ -29,10 +29,11 @@ from reporter.metrics import _classifiers as classifiers
 from reporter.metrics import _items as items
 from reporter.metrics._intervals import group_of_state
 from reporter.metrics.analysis import POOLED, Context, Corpus, analysis
-from reporter.metrics.base import Cosine, Share, Statistic, Value, beginning, begins, undefined
+from reporter.metrics.base import Cosine, Share, Statistic, Value, beginning, undefined
 from reporter.study.offer import Reference, Section
 from reporter.study.part import AsTuple, InheritedText, Name, Part, Prose, one_of, wrong
 from reporter.study.problems import show
+from reporter.texts.excerpts import begins
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,7 @@ ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-l
   kind, layer
 """,
     accuracies("classifier", *DASHES),
-    lead="Solid: accuracy, or share of neighbours. Dashed: random classes. Dotted: chance level.",
+    lead="Solid: accuracy, or share of neighbours. Dashed: random classes. Dotted: majority class, or chance.",
     mind="Each band is for one layer. For differences between layers see the answer 'Where do probes differ?' and the "
     "table probe_differences.",
     columns=("value", "ci_low", "ci_high", "n"),
@@ -111,7 +112,7 @@ SELECT model, checkpoint, probe, named, 'floor', layer, depth, chance, NULL, NUL
 ORDER BY model, checkpoint, probe, main DESC, pooling, kind, layer
 """,
     accuracies("pooling", "accuracy", "floor"),
-    lead="Cross-validated accuracy of the linear probe by pooling. Dotted: chance level.",
+    lead="Cross-validated accuracy of the linear probe by pooling. Dotted: majority class.",
     mind="Each band is for one layer and one pooling. The answer 'Which layer?' compares layers on the same texts.",
     columns=("pooling", "accuracy", "ci_low", "ci_high", "n"),
     picks=lambda frame, scene: [choices(frame, "probe", "Probe")],
@@ -200,7 +201,7 @@ _SAMPLED = (
     "encoders and the last token for decoders. With 'auto' the table probe_poolings has the accuracies of the linear "
     "probe with the other poolings."
 )
-_FLOOR = "Chance level: the share of the most frequent class, the accuracy of always predicting it."
+_FLOOR = "Majority class: the accuracy of always predicting the most frequent class."
 _PAIRED = "95 % CI over texts (mean ± t standard errors of the paired differences)."
 
 
@@ -217,7 +218,7 @@ def _statistics(name: str, title: str, definition: str, plainly: str, traps: tup
             ("luisto2024toybox", "wilson1927probable"),
             interval=classifiers.WILSON,
             floor=True,
-            noise="chance",
+            noise="majority class",
             plainly=plainly,
             trap=used,
         ),
@@ -335,7 +336,7 @@ class ProbePooling(OfProbe, table="probe_poolings"):
     accuracy: float = column("share of texts whose class the linear probe predicts correctly, cross-validated")
     ci_low: float = column(LOW)
     ci_high: float = column(HIGH)
-    chance: float = column("chance level: the share of the most frequent class")
+    chance: float = column("share of the majority class: the accuracy of always predicting the most frequent class")
     n: int = column("texts", "BIGINT")
 
 
@@ -343,7 +344,7 @@ class ProbeText(OfProbe, table="probe_texts"):
     """A held-out text or word at one layer with one pooling: whether its class was predicted correctly."""
 
     text: int = column(
-        "position in the corpus, or among the words of all classes, from 0; the same in every model", key=True
+        "position in the corpus, or among the words of all classes, from 1; the same in every model", key=True
     )
     label: str = column("class of the text")
     unit: int = column("position of the first text of its cluster; without clusters, its own")
@@ -419,7 +420,7 @@ def _unfit(item: Any, texts: Mapping[str, Texts]) -> str:
     cost="a forward pass over the sample; per layer and fold four classifiers, and with `pooling: auto` two more for "
     "the other poolings",
     tables=(ProbePooling, ProbeText, ProbeItem, items.Point),
-    version=9,
+    version=10,  # texts are numbered from 1
     charts=(PROBES, BY_POOLING, SELECTIVITY),
     section=Section(
         ProbeSpec,
@@ -472,7 +473,7 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
         return rows
 
     for row, text in zip(read.rows, read.texts, strict=True):
-        yield ProbeItem(row, begins(text))
+        yield ProbeItem(row + 1, begins(text))
     texts: dict[str, list[str]] = {name: [] for name in read.names}
     for text, code in zip(read.texts, read.y.tolist(), strict=True):
         texts[read.names[code]].append(text)
@@ -527,7 +528,7 @@ def _by_text(
     for row, code, unit, out, *by in zip(
         read.rows, y, read.units.tolist(), fold.tolist(), right, predicted, also, strict=True
     ):
-        yield ProbeText(row, read.names[code], unit, out, pooling, place, *by)
+        yield ProbeText(row + 1, read.names[code], unit + 1, out, pooling, place, *by)
 
 
 def _overlap(place: Place, x: Floats, read: Labelled, k: int) -> Iterator[Value]:

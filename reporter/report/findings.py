@@ -84,7 +84,7 @@ def picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -
     ``lines``: SVG polylines in the colours of both themes, those that are compared first, so that what the finding is
     about (``own``) lies above them; ``said`` is the number that the sentence gives for a line, empty where it gives
     none. ``mark``: where it begins, and how wide it is; None where it is about everything. ``top`` and ``bottom``: the
-    largest value and the smallest. ``along``: what the axis is. ``several``: whether the lines are more models than
+    largest value and the smallest. ``several``: whether the lines are more models than
     can be named here: the page's legend names them. ``sentence``: the picture in words.
     """
     curves = [curve for curve in detail.get("curves") or () if len(curve["x"]) > 1]
@@ -105,9 +105,8 @@ def picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -
     def told(value: float) -> str:
         return near(value, 3, max(abs(low), abs(high)), UNSEEN)
 
-    mark, trained = detail.get("mark"), str(row["chart"]).endswith(".training")
-    along = "training" if trained else "depth"
-    if not trained and detail.get("per") == "step":
+    mark = detail.get("mark")
+    if detail.get("per") == "step":
         # a step is stored at the layer before it: the last one lies below depth 1
         reach = max(max(curve["x"]) for curve in curves) or 1.0
         curves = [curve | {"x": [x / reach for x in curve["x"]]} for curve in curves]
@@ -135,9 +134,8 @@ def picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -
         "mark": (round(begin - 3, 1), round(end - begin + 6, 1)) if mark else None,
         "top": top,
         "bottom": bottom,
-        "along": along,
         "several": row["model"] is None and len(lines) > FEW,
-        "sentence": f"{', '.join(line['label'] for line in lines[::-1])} over {along}, from {bottom} to {top}",
+        "sentence": f"{', '.join(line['label'] for line in lines[::-1])} over depth, from {bottom} to {top}",
     }
 
 

@@ -45,6 +45,7 @@ def of_statistic(metric: str, statistic: Statistic) -> Chart:
         interval=statistic.interval,
         main=statistic.main,
         within_role=statistic.within_role,
+        options={"blocks": True} if statistic.per == "step" else {},
     )
 
 

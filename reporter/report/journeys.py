@@ -132,8 +132,8 @@ SMALL, LARGE = FigureSize(width=88.0, font=8.0), FigureSize(width=180.0, font=8.
 def static_journey(explorer: Explorer) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what the page shows of a token to readers without scripts: tables, and SVGs by name.
 
-    The token is a followed word of the first journey, in its first model at its last checkpoint: the first one, or the
-    one that goes furthest from itself where the study follows all.
+    The token is a followed word of the first journey, in its first model at its last checkpoint: the first one. Where
+    the study follows all, it is the word that the journey is named after, or the one that goes furthest from itself.
     """
     entries = [entry for entry in explorer.data["entries"] if entry["journey"] == explorer.data["journeys"][0]]
     entry = [candidate for candidate in entries if candidate["model"] == entries[0]["model"]][-1]
@@ -147,7 +147,13 @@ def static_journey(explorer: Explorer) -> tuple[dict[str, Any], dict[str, str]]:
     named = [token for token in followed if word.search(str(token["token"]))]
     if len(followed) == len(words):
         furthest = steps[steps["site"] != "attention"].groupby(["text", "position"])["rank_cosine"].max()
-        named.sort(key=lambda token: -(furthest.get((token["text"], token["position"])) or 0))
+        own = _bare(who["journey"])
+        named.sort(
+            key=lambda token: (
+                _bare(token["token"]) != own,
+                -(furthest.get((token["text"], token["position"])) or 0),
+            )
+        )
     token = (named or followed or words)[0]
     steps = steps[steps["text"] == token["text"]]
     near = _filtered(_at_sites(explorer.source("neighbours").frame), who)
@@ -228,13 +234,13 @@ def _path_image(spec: Mapping[str, Any], paths: pd.DataFrame, token: Mapping[Any
 
     rows = []
     for way, ((part, point), path) in enumerate(paths.groupby(["part", "point"], sort=False)):
-        text = int(match[0]) if (match := re.search(r"\d+", str(part))) else 0
+        text = int(match[0]) if (match := re.search(r"\d+", str(part))) else 1
         is_chosen = (text, point) == (token["text"], token["position"])
         for order, row in enumerate(path.to_dict("records")):
             is_last = order == len(path) - 1
             rows.append(
                 {
-                    "way": way, "order": order, "hue": f"side {'ab'[text % 2]}", "x": row["x"], "y": row["y"],
+                    "way": way, "order": order, "hue": f"side {'ab'[(text - 1) % 2]}", "x": row["x"], "y": row["y"],
                     "weight": 3 if is_chosen else 1, "mark": "dot", "size": 20 if is_chosen else 5, "here": False,
                     "name": str(row["label"])[:14] if is_last else None, "align": "left" if is_last else None,
                 }

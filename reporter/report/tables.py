@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Read, filled
+from reporter.core.errors import shortened
 from reporter.core.json_text import parse_json
 from reporter.core.numbers import counted, is_null, short, whole
-from reporter.core.places import listed, ranges
+from reporter.core.places import capital, listed, ranges
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.models.checkpoint import UNLEARNED
 from reporter.store.formats import csv_field, csv_line
@@ -86,6 +87,8 @@ def figure_link(figure: str, *views: str | None) -> str:
     return f"{page}.html?figure={figure}{view}"
 
 
+MOST_METRICS = 4
+"""The most metrics that are named beside an error; more are counted."""
 MOST_CELLS = 400
 """Rows of the table of cells; a study of many checkpoints has thousands, and its CSV has them all."""
 
@@ -179,7 +182,8 @@ def unlearned(models: Sequence[Row]) -> str:
     says = f"{listed(names)} did not learn more"
     if len(names) == len(trained) > 1:
         says = f"None of the {len(names)} models learned more"
-    return f"{says} than token frequencies. Their numbers say nothing about trained models."
+    whose = "Its" if len(names) == 1 else "Their"
+    return f"{says} than token frequencies. {whose} numbers say nothing about trained models."
 
 
 def few_texts(study: Row, corpora: Sequence[Row]) -> str:
@@ -207,16 +211,42 @@ def _joined(words: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def missing(study: Row, **rows: Sequence[Row]) -> Row:
     """Return the failed rows of models, corpora and cells, and why values are NULL (``reasons``).
 
+    ``failures``: each error once, with what it concerns.
     ``alarming``: whether something failed or is ``unfinished``, which the top of the page then says.
     """
     failed = {name: [row for row in table if row["status"] == "failed"] for name, table in rows.items()}
     unfinished = study.get("started") is not None and study.get("finished") is None
     alarming = unfinished or any(failed.values())
-    return {**failed, "reasons": _reasons(rows["cells"]), "unfinished": unfinished, "alarming": alarming}
+    reasons, failures = _reasons(rows["cells"]), _failures(failed)
+    return {**failed, "reasons": reasons, "failures": failures, "unfinished": unfinished, "alarming": alarming}
+
+
+def _failures(failed: Mapping[str, Sequence[Row]]) -> list[tuple[str, str]]:
+    by_error: dict[str, dict[str, list[Row]]] = {}
+    for kind, rows in failed.items():
+        for row in rows:
+            error = re.sub(r"^(model|corpus) '[^']*': ", "", shortened(row["error"] or "failed"))
+            by_error.setdefault(error, {}).setdefault(kind, []).append(row)
+    return [(_concerned(rows), error) for error, rows in by_error.items()]
+
+
+def _concerned(rows: Mapping[str, Sequence[Row]]) -> str:
+    """Return what an error is about: ``corpus tweets and 10 measurements``."""
+    models = [
+        f"model {row['model']}{'' if row['checkpoint'] == 'final' else ' (' + row['checkpoint'] + ')'}"
+        for row in rows.get("models", ())
+    ]
+    named, cells = models + [f"corpus {row['corpus']}" for row in rows.get("corpora", ())], rows.get("cells", ())
+    if cells:
+        of, on = (listed(dict.fromkeys(str(row[name]) for row in cells)) for name in ("model", "corpus"))
+        metrics = list(dict.fromkeys(str(row["metric"]) for row in cells))
+        what = listed(metrics) if len(metrics) <= MOST_METRICS else counted(len(cells), "measurement")
+        named.append(counted(len(cells), "measurement") if named else f"{what} of {of} on {on}")
+    return capital(listed(named))
 
 
 def _reasons(cells: Sequence[Row]) -> list[Row]:
-    """Read ``cells.reasons``: the same reason of the same number becomes one row, with the places it is about."""
+    """Read ``cells.reasons``: the same reason at the same places becomes one row, with the numbers it is about."""
     places: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
         for entry in parsed(cell.get("reasons"), list):
@@ -227,7 +257,10 @@ def _reasons(cells: Sequence[Row]) -> list[Row]:
             if cell["checkpoint"] != "final":
                 where = where.replace(",", f" {cell['checkpoint']},", 1)
             places.setdefault((number, str(entry.get("reason", ""))), []).append(where)
-    return [{"number": number, "reason": reason, "where": where} for (number, reason), where in sorted(places.items())]
+    numbers: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (number, reason), cells_where in sorted(places.items()):
+        numbers.setdefault((reason, tuple(cells_where)), []).append(number)
+    return [{"numbers": names, "reason": reason, "where": where} for (reason, where), names in numbers.items()]
 
 
 def parsed(text: Any, kind: type) -> Any:

@@ -125,12 +125,17 @@ def _correlation_rows(drawn: Drawn) -> list[dict[str, Any]]:
     return correlation_rows(drawn.frame)
 
 
+_CODED = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+
+
 def coded(text: str) -> Markup:
-    """Write what stands between backticks as code."""
-    parts = str(escape(text)).split("`")
-    if len(parts) % 2 == 0:  # one without another is itself
-        parts[-2:] = ["`".join(parts[-2:])]
-    return Markup("".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts)))
+    """Write what stands between backticks, or between as many of them, as code."""
+
+    def code(match: re.Match[str]) -> str:
+        inner = match[2]
+        return f"<code>{inner[1:-1] if inner[0] == inner[-1] == ' ' and inner.strip() else inner}</code>"
+
+    return Markup(_CODED.sub(code, str(escape(text))))
 
 
 def typeset(text: str) -> Markup:

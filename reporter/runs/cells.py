@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from reporter.forward.observed import KINDS
 from reporter.forward.parts import influences_of, parts_of
 from reporter.forward.passes import Measured
 from reporter.forward.text_vectors import OfText
-from reporter.geometry.arrays import Progress, exact_products
+from reporter.geometry.arrays import Floats, Progress, exact_products
 from reporter.geometry.intervals import Spread
 from reporter.metrics._coverage import shown
 from reporter.metrics.analysis import Context, default_pooling
@@ -31,12 +32,12 @@ from reporter.metrics.base import (
     TextInfluence,
     TextParts,
     Value,
-    begins,
     settled,
 )
 from reporter.models.load import LoadedModel
 from reporter.runs.plan import AnalysisCell, MetricCell
 from reporter.texts import Texts
+from reporter.texts.excerpts import around, bare, begins
 
 Record = dict[str, Any]
 Load = Callable[[], LoadedModel]
@@ -75,6 +76,7 @@ def _computed(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     began, metric = time.perf_counter(), cell.metric
     statistics = {statistic.name: statistic for statistic in metric.statistics}
     rows = Rows(_parts_of(cell, sides), sides[0].facts.layout.layers, statistics, sides[0].of.texts)
+    rows.tokens = getattr(sides[0].observables.get("token_names"), "tokens", {})
     for view in cell.views:
         observed = [side.seen(view, cell.views) for side in sides]
         rows.texts, rows.seed = min(side.texts for side in observed), observed[0].seed
@@ -175,6 +177,7 @@ class Rows:
         corpus: its texts, for rows that name some; None for an analysis, which names them itself.
         texts: distinct texts that were measured; None for an analysis, which decides itself which intervals it shows.
         seed: the study's seed.
+        tokens: the tokens of the corpus by id, for rows that name one in a text.
         tables: the rows so far.
     """
 
@@ -184,6 +187,7 @@ class Rows:
     corpus: Texts | None = None
     texts: int | None = None
     seed: int = 0
+    tokens: Mapping[str, str] = field(default_factory=dict)
     tables: dict[str, list[Record]] = field(default_factory=dict)
     _missing: dict[tuple[str, str, str], list[int | None]] = field(default_factory=dict)
     _first_view: str | None = None
@@ -205,7 +209,7 @@ class Rows:
                 self._missing.setdefault((row.statistic, view, row.reason), []).append(_layer(row))
             record = row.record(cell, self.layers)
             if "begins" in record and not record["begins"]:
-                record["begins"] = self._beginning(record["text"])
+                record["begins"] = self._excerpt(record)
             if isinstance(row, Value):
                 record["by_definition"] = bool(row.by_definition)
             self.tables.setdefault(row.table.name, []).append(record)
@@ -226,7 +230,7 @@ class Rows:
         self.tables.setdefault(row.table.name, []).append(row.record(cell, self.layers))
 
     def _influences(self, number: Value, spread: Spread) -> Iterator[TextInfluence]:
-        known = None if self.corpus is None else influences_of(spread, len(self.corpus), self.seed)
+        known = None if self.corpus is None else influences_of(spread, self._sizes, self.seed)
         if known is None or number.value is None:
             return
         texts, moved = known
@@ -234,10 +238,25 @@ class Rows:
             if moved[i]:
                 place = int(texts[i]) + 1
                 without = float(number.value - moved[i])
-                yield TextInfluence(number.statistic, _layer(number) or 0, rank, place, without, self._beginning(place))
+                text = self._excerpt({"text": place})
+                yield TextInfluence(number.statistic, _layer(number) or 0, rank, place, without, text)
 
-    def _beginning(self, number: int) -> str:
-        return "" if self.corpus is None else begins(self.corpus[number - 1])
+    @cached_property
+    def _sizes(self) -> Floats:
+        return np.array([len(text) for text in self.corpus or ()], dtype=np.float64)
+
+    def _excerpt(self, record: Mapping[str, Any]) -> str:
+        """Return the beginning of the text that a row names, or what stands around the token that it names."""
+        if self.corpus is None:
+            return ""
+        text = self.corpus[record["text"] - 1]
+        if "token" not in record:
+            return begins(text)
+        return around(text, record["token"], record["position"], self._tokens)
+
+    @cached_property
+    def _tokens(self) -> frozenset[str]:
+        return frozenset(map(bare, self.tokens.values()))
 
     def reasons(self) -> list[Record]:
         """Return why numbers, or their intervals, are NULL, one entry for each statistic, view and reason."""

@@ -23,6 +23,7 @@ from reporter.models.checkpoint import Checkpoint
 from reporter.runs.plan import Cell, Plan
 from reporter.study import Study, StudyFile
 from reporter.texts import Texts
+from reporter.texts.excerpts import EXCERPT
 from reporter.texts.lexicon import Draws
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ Record = dict[str, Any]
 
 FIRST_TEXTS = DRAWN_TEXTS = 5
 """How many texts of each corpus the database holds for readers: the first ones, and as many from the others."""
-SHOWN_CHARACTERS = 200
 
 MODEL_KEY = ("study", "model", "checkpoint")
 _OF_CHECKPOINT = ("model", "step", "source", "location", "revision", "fingerprint", "bos", "loss", "unigram_entropy")
@@ -103,7 +103,7 @@ def text_rows(name: str, texts: Texts, seed: int) -> list[Record]:
             "corpus": name,
             "number": place + 1,
             "drawn": place in drawn,
-            "text": texts[place][:SHOWN_CHARACTERS],
+            "text": texts[place][:EXCERPT],
             "characters": len(texts[place]),
             "label": texts.label(place),
         }

@@ -34,7 +34,7 @@ from reporter.judge.profiles import Profile, mean_profile, read_profiles
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
 from reporter.judge.questions.question import Answer, answered
-from reporter.judge.questions.texts import behind
+from reporter.judge.questions.texts import behind, questions_with_texts
 from reporter.runs.registered import sentences
 from reporter.runs.studies import read_stored
 from reporter.store import Store
@@ -371,16 +371,16 @@ def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
 def ask_texts(study: str, out: Path, only: Sequence[str] = ()) -> Answer:
     """Return the texts and tokens behind the answers of a study, with the arguments of :func:`ask`."""
     store, names = Store(out / "results.duckdb"), [question.name for question in QUESTIONS]
-    _require_questions(only, names)
+    _require_questions(only, names, questions_with_texts())
     with store.kept_open():
         store.require(study)
         return behind(_reading(store, study), only)
 
 
-def _require_questions(only: Sequence[str], names: Sequence[str]) -> None:
+def _require_questions(only: Sequence[str], names: Sequence[str], offered: Sequence[str] = ()) -> None:
     for name in only:
         if name not in names:
-            raise UsageError(f"no question '{one_line(name)}'{hint(name, names, 'questions')}")
+            raise UsageError(f"no question '{one_line(name)}'{hint(name, offered or names, 'questions')}")
 
 
 def _reading(store: Store, study: str) -> Callable[[str], list[dict[str, Any]]]:

@@ -40,6 +40,7 @@ class BlockAnswer(OfLastCheckpoint, table="block_answers"):
         "share of the model's weights (models.parameters) that the blocks have", default=None
     )
     products: float | None = column("as skipped_blocks.products", default=None)
+    unigram_entropy: float | None = column("as models.unigram_entropy", default=None)
     twice: str | None = column("the best repetition that the trial tried: blocks that run twice", default=None)
     twice_change: float | None = column("change of the loss by it", default=None)
     twice_low: float | None = column("lower end of its interval, corrected for the search", default=None)
@@ -290,7 +291,9 @@ class LayerAnswer(OfLastCheckpoint, table="layer_answers"):
     value: float = column("the number")
     ci_low: float | None = column("lower end of the interval of the number")
     ci_high: float | None = column("upper end of the interval")
-    chance: float | None = column("chance level of a probe or of pairs; NULL for other numbers")
+    chance: float | None = column(
+        "share of the majority class for a probe, chance level of pairs; NULL for other numbers"
+    )
     n: int = column("number of texts, pairs or tokens behind the number", "BIGINT")
     best: bool = column("true for the best layer and pooling that was measured")
     loss: float = column("difference from the best layer and pooling, 0 for the best")
@@ -392,13 +395,41 @@ class JourneyAnswer(OfLastCheckpoint, table="journey_answers"):
     compared = (Comparable(("left", "rank"), "journey", of="token", by=("model", "checkpoint", "text", "position")),)
 
     journey: str = column("name of the trajectory in the study", key=True)
-    text: int = column("number of the text among the trajectory's texts, from 0", key=True)
+    text: int = column("number of the text among the trajectory's texts, from 1", key=True)
     position: int = column("position of the token in its text as the model sees it, from 0", key=True)
     token: str = column(TOKEN)
+    asked: bool = column(
+        "whether the study asks for the token: under 'follow', or by the trajectory's name; true for all if neither"
+    )
     layers: int = column("the last layer")
     left: int | None = column("the first layer at which another vocabulary vector has a larger cosine; NULL: none")
     rank: int = column("vocabulary vectors with a larger cosine than the token's own at the last layer")
     nearest: str = column("the three vocabulary entries with the largest cosines at the last layer, the largest first")
+
+
+class JourneyPairAnswer(OfLastCheckpoint, table="journey_pair_answers"):
+    """Two tokens of a trajectory: how alike their states are at the embedding and at the last layer."""
+
+    compared = (
+        Comparable(
+            ("last",),
+            "journey",
+            of="token_a || ' and ' || token_b",
+            by=("model", "checkpoint", "text_a", "position_a", "text_b", "position_b"),
+        ),
+    )
+
+    journey: str = column("name of the trajectory in the study", key=True)
+    text_a: int = column("number of the first token's text among the trajectory's texts, from 1", key=True)
+    position_a: int = column("position of the first token in its text as the model sees it, from 0", key=True)
+    token_a: str = column("the first token")
+    text_b: int = column("number of the second token's text", key=True)
+    position_b: int = column("position of the second token", key=True)
+    token_b: str = column("the second token")
+    layers: int = column("the last layer")
+    first: float = column("cosine of both states at the embedding")
+    last: float = column("cosine of both states at the last layer")
+    any_two: float | None = column("mean cosine of two different tokens of the trajectory's texts at the last layer")
 
 
 class TrainingAnswer(OfStudy, table="training_answers"):

@@ -99,7 +99,7 @@ def require_version(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     version = version_of(connection, path)
     if 0 < version < SCHEMA_VERSION:
         raise ReporterError(
-            f"{path} was written by an older version of reporter, and this version ({VERSION}) cannot read it; {_AGAIN}"
+            f"{path}: {_AGAIN}: an older version of reporter wrote it, and this version ({VERSION}) cannot read it"
         )
     return version
 

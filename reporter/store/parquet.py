@@ -164,4 +164,4 @@ def _check(folder: Path) -> None:
             f"{folder} was written by reporter {by}, which is newer than this version ({VERSION}); upgrade reporter"
         )
     if version < SCHEMA_VERSION:
-        raise ReporterError(f"{folder} was written by an older version of reporter ({by}); export the study again")
+        raise ReporterError(f"{folder}: export the study again: an older version of reporter ({by}) wrote it")

@@ -27,6 +27,7 @@ from reporter.core.table import (
 )
 from reporter.store import answers
 from reporter.store.rows import CellKey
+from reporter.texts.excerpts import EXCERPT
 
 # Raise it whenever a table or a column is added: a file of another version is refused instead of misread.
 SCHEMA_VERSION = 29
@@ -409,7 +410,7 @@ class CorpusText(OfStudy, table="corpus_texts"):
     corpus = CORPUS
     number: int = column("position of the text in the corpus, from 1", "BIGINT", key=True)
     drawn: bool = column("true if run.seed drew the text; false for the first texts")
-    text: str = column("its first 200 characters; compare whole corpora with corpora.content_hash")
+    text: str = column(f"its first {EXCERPT} characters; compare whole corpora with corpora.content_hash")
     characters: int = column("characters of the whole text", "BIGINT")
     label: str | None = column("label of the text; NULL without a label")
 

@@ -287,6 +287,10 @@ _LIMITS = {
 }
 
 
+_RENAMED = {"words": "text tokens", "all": "with special tokens", "no-sinks": "without sinks"}
+"""Values of studies by the names that they had before."""
+
+
 def _sentence(kind: str, message: str, value: Any, context: Mapping[str, Any]) -> str:
     if kind in _EXPECTED:
         expected = _EXPECTED[kind]
@@ -299,6 +303,9 @@ def _sentence(kind: str, message: str, value: Any, context: Mapping[str, Any]) -
         return f"must be {words} {limit}, got {show(value).removeprefix('the number ')}"
     if kind in ("literal_error", "enum"):
         allowed = re.findall(r"'([^']*)'", context.get("expected", "")) or [str(context.get("expected", ""))]
+        renamed = _RENAMED.get(value) if isinstance(value, str) else None
+        if renamed in allowed:
+            return f"'{value}' is called '{renamed}' now; write '{renamed}'"
         meant = suggest(value, allowed) if isinstance(value, str) else None
         ending = f"; did you mean '{meant}'?" if meant else ""
         return f"expected {choices(allowed)}, got {show(value)}{ending}"

@@ -52,7 +52,7 @@ def nearest(reports, at):
 
 
 def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab, reports):
-    show(tab, reports, "journey=mouse&model=bert&text=0&token=2&layer=4")
+    show(tab, reports, "journey=mouse&model=bert&text=1&token=2&layer=4")
     word = "[data-side=a] .word[aria-checked=true]"
     seen = [tab.run(COLUMN)]
     assert tab.run(CHOSEN) == "mouse" and seen[0] == nearest(reports, address(tab))
@@ -80,14 +80,16 @@ def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab, reports):
 
 
 def test_two_texts_are_compared_and_the_address_keeps_it(tab, reports):
-    show(tab, reports, "journey=mouse&model=bert&text=0&token=2&layer=3")
+    show(tab, reports, "journey=mouse&model=bert&text=1&token=2&layer=3")
+    names = "return [...document.querySelectorAll('[data-side=a] .text-name')].map(name => name.textContent)"
+    assert tab.run(names) == ["Text 1", "Text 2"]
     click(tab, ".compare")
     second = "return document.querySelectorAll('[data-part=near][data-side=b] td').length"
     tab.until(second)
     both = "return [...document.querySelectorAll('.slot[data-part=near]')].map(slot => slot.innerText)"
     one, other = tab.run(both)
     assert one != other
-    assert (address(tab)["b.text"], address(tab)["b.token"]) == ("1", "2")
+    assert (address(tab)["b.text"], address(tab)["b.token"]) == ("2", "2")
     sql = tab.run("return [...document.querySelectorAll('code[data-sql]')].map(code => code.textContent)")
     found = [len(Store(reports / "results.duckdb").frame(one)) for one in sql]
     # two texts of 12 tokens, 8 places, 8 neighbours at each; a point at all of them
@@ -98,12 +100,12 @@ def test_two_texts_are_compared_and_the_address_keeps_it(tab, reports):
     click(tab, "[data-side=b] .chip input[value=gpt2]")
     tab.until("return location.hash.includes('b.model=gpt2')")
     assert tab.run(both)[0] == one and "␣mouse" in tab.run(both)[1], "A stays; B has the same word of its own text"
-    assert (address(tab)["b.text"], address(tab)["b.token"]) == ("1", "1")
+    assert (address(tab)["b.text"], address(tab)["b.token"]) == ("2", "1")
     tab.assert_quiet()
 
 
 def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab, reports):
-    show(tab, reports, "journey=mouse&model=bert&text=0&token=2&layer=4")
+    show(tab, reports, "journey=mouse&model=bert&text=1&token=2&layer=4")
     charts = ".line-charts .plot svg.marks, [data-part=path][data-side=a] .plot svg.marks"
     tab.until("return document.querySelectorAll(arguments[0]).length === 6", charts)
     tab.run("document.querySelectorAll(arguments[0]).forEach(svg => { svg.drawnBefore = true; })", charts)

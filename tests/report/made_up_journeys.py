@@ -17,7 +17,7 @@ def tokens():
     """Every token of the texts in its place: a word of a decoder has its space."""
     for journey, texts in TEXTS.items():
         for text, words in enumerate(texts):
-            row = {"journey": journey, "text": text}
+            row = {"journey": journey, "text": text + 1}
             for position, word in enumerate(("[CLS]", *words, "[SEP]")):
                 yield row | {"role": "encoder", "position": position, "token": word}
             for position, word in enumerate(words):
@@ -37,7 +37,7 @@ CREATE TEMP TABLE known AS
 CREATE TEMP TABLE steps AS  -- a state drifts away from its token, further in some positions and with age
   SELECT *, row_number() OVER () AS id, if(step = 50, 0.3, 1) AS age,
     age * depth * (1 + 0.6 * sin(2.1 * position)) + if(site = 'attention', 0.05, 0) AS drift,
-    least(30521, floor(greatest(0, exp(9 * drift - 2 - 0.4 * text) - 1)))::INT AS rank
+    least(30521, floor(greatest(0, exp(9 * drift - 2 - 0.4 * (text - 1)) - 1)))::INT AS rank
   FROM places JOIN tokens USING (role) JOIN known USING (role, token) WHERE journey <> 'never';
 INSERT INTO journeys BY NAME
   SELECT * EXCLUDE (id, age, drift, rank), token IN ('[CLS]', '[SEP]') AS special, 1.4 + 10 * depth AS norm,
@@ -54,7 +54,7 @@ INSERT INTO neighbours BY NAME  -- the token itself stands at its rank among the
   WITH others AS (
     SELECT s.*, measure, n.token_id AS neighbour_id, n.token AS neighbour, n.token_id = s.token_id AS itself,
       row_number() OVER (PARTITION BY id, measure, itself ORDER BY hash(neighbour_id, s.token_id) % 997 / 997
-        + 2.2 * age * depth * (hash(neighbour_id, s.token_id, text, measure) % 997) / 997) AS number
+        + 2.2 * age * depth * (hash(neighbour_id, s.token_id, text - 1, measure) % 997) / 997) AS number
     FROM steps AS s JOIN known AS n USING (role), unnest(['cosine', 'distance']) AS measures(measure)
   ), placed AS (
     SELECT *, row_number() OVER (PARTITION BY id, measure
@@ -67,8 +67,8 @@ INSERT INTO neighbours BY NAME  -- the token itself stands at its rank among the
   FROM placed WHERE journey = 'hostile' OR ltrim(token, '␣') IN ('mouse', 'cat', 'screen');
 INSERT INTO projections BY NAME  -- one with the last layer, and one without it
   SELECT places.*, 'journeys' AS analysis, journey AS item, projection, text::TEXT AS part, position AS point,
-    token AS label, (1 + 4 * depth) * cos(2.4 * position + depth * if(text = 1, 1.5, -0.7)) + 3 * depth AS x,
-    (1 + 4 * depth) * sin(2.4 * position + depth * if(text = 1, 1.5, -0.7)) AS y
+    token AS label, (1 + 4 * depth) * cos(2.4 * position + depth * if(text = 2, 1.5, -0.7)) + 3 * depth AS x,
+    (1 + 4 * depth) * sin(2.4 * position + depth * if(text = 2, 1.5, -0.7)) AS y
   FROM places JOIN tokens USING (role), unnest(['pca-joint', 'pca-joint-without-last']) AS projections(projection)
   WHERE journey <> 'never' AND site <> 'attention' AND (depth < 1 OR projection = 'pca-joint');
 """

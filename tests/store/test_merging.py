@@ -169,7 +169,7 @@ def test_what_cannot_be_merged_is_refused_and_leaves_nothing(folder, tmp_path):
         ([one, one / ".." / "one"], UsageError, "is named twice"),
         ([one, torn], ReporterError, "torn"),
         ([one, new], UsageError, "new.*has no study yet"),
-        ([old, one], ReporterError, "was written by an older version of reporter"),
+        ([old, one], ReporterError, "an older version of reporter wrote it"),
     ):
         with pytest.raises(error, match=said):
             merge(out, folders)

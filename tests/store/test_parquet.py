@@ -98,7 +98,7 @@ def test_a_folder_that_is_of_another_plug_in_or_version_or_damaged(folder):
     for version, message in (
         (0, "studies cannot be read"),
         (1, r"is newer than this version .*upgrade reporter"),
-        (-1, r"by an older version of reporter .* export the study again"),
+        (-1, r"export the study again: an older version of reporter"),
     ):
         (folder / MARK).write_text(json.dumps({"reporter": "9.9", "schema_version": SCHEMA_VERSION + version}))
         with pytest.raises(ReporterError, match=message):

@@ -77,6 +77,7 @@ BROKEN: dict[tuple[str, str], list[tuple[str, ...]]] = {
             "views: [text tokens, »sinks]",
             "views[1]: 'text tokens', 'with special tokens' or 'without sinks', got … did you mean 'without sinks'?",
         ),
+        ("views: [»no-sinks]", "views[0]: 'no-sinks' is called 'without sinks' now; write 'without sinks'"),
         (
             "views: [with special tokens, »with special tokens]",
             "views[1]: 'with special tokens' is listed twice; remove one",

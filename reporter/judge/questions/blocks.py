@@ -32,7 +32,8 @@ WITH repeats AS (
     min_by(change_low, change) AS twice_low, min_by(change_high, change) AS twice_high
   FROM repeated_blocks GROUP BY ALL
 )
-SELECT s.* REPLACE (s.weights / m.parameters AS weights), l.value AS whole, twice, twice_change, twice_low, twice_high
+SELECT s.* REPLACE (s.weights / m.parameters AS weights), l.value AS whole, unigram_entropy, twice, twice_change,
+  twice_low, twice_high
 FROM skipped_blocks s
 LEFT JOIN repeats USING (study, model, checkpoint, item)
 JOIN models m USING (study, model, checkpoint)
@@ -147,12 +148,13 @@ def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
             BoxColumn("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
             numeric("perplexity", lambda row: f"× {short(exp(row['change']))}"),
             numeric("weights saved", lambda row: _share(row["weights"])),
-            numeric("products saved", lambda row: _share(row["products"])),
+            numeric("multiplications saved", lambda row: _share(row["products"])),
             BoxColumn("next best", _next_best),
         ),
         notes=(
-            f"Each row is the best of up to four sets on {first['tokens']:,} tokens, without further training. The "
-            "choice of the best set makes its loss look slightly lower than it is.",
+            "Other texts may need other blocks, and training after the removal repairs a part of the loss.",
+            f"Each row is the best of up to four sets on {first['tokens']:,} tokens. The choice of the best set makes "
+            "its loss look slightly lower than it is.",
         ),
     )
 
@@ -172,7 +174,7 @@ def removals(rows: Sequence[Record], order: Record | None) -> Iterator[str]:
     if order is None:
         yield f"Without {_blocks(rows[0]['blocks'])} the loss changes by {_change(rows[0])} nats{whole}."
     else:
-        yield from _singles(order, whole)
+        yield from _singles(order, whole, rows[0].get("unigram_entropy"))
     safe = [row for row in rows if row["ci_high"] is not None and row["ci_high"] <= NEGLIGIBLE]
     if safe:
         high = safe[-1]["ci_high"]
@@ -193,7 +195,7 @@ def removals(rows: Sequence[Record], order: Record | None) -> Iterator[str]:
         yield "No tested set of blocks can be removed without a rise of the loss."
 
 
-def _singles(order: Record, whole: str) -> Iterator[str]:
+def _singles(order: Record, whole: str, unigram: float | None) -> Iterator[str]:
     """Yield which block's removal lowers the loss, and which one's changes it least."""
     lowers = numbers_of(order["lowers"])
     if order["best"] in lowers:
@@ -203,6 +205,9 @@ def _singles(order: Record, whole: str) -> Iterator[str]:
     if others := [block for block in lowers if block != order["best"]]:
         also, which = "" if whole else "also ", _blocks(ranges(others, commas=True))
         yield f"The loss {also}falls significantly without {which} alone."
+    if lowers:
+        than = "" if unigram is None else f": the token frequencies of its training texts alone give {unigram:.2f}"
+        yield f"A model that predicts better without a block fits these texts poorly{than}."
     if order["block"] != order["best"] or order["best"] not in lowers:
         yield f"Without block {order['block']} the loss changes least: by {_change(order)} nats{whole}."
 
@@ -227,16 +232,16 @@ def _about_order(order: Record) -> Iterator[str]:
         verb = "does" if order["ties"].isdecimal() else "do"
         yield f"{_blocks(order['ties']).capitalize()} {verb} not differ significantly from block {order['best']}."
     if order["proxy"] == order["best"]:
-        yield f"Block {order['best']} also has the least influence."
+        yield f"Block {order['best']} also turns the states least (influence)."
     else:
         cost = f"{signed(order['proxy_excess'])} {interval(order['proxy_low'], order['proxy_high'])}".strip()
-        than = f"costs {cost} nats more than block {order['best']}"
-        yield f"The block with the least influence is block {order['proxy']}, which {than}."
+        than = f"removing it costs {cost} nats more than removing block {order['best']}"
+        yield f"Block {order['proxy']} turns the states least (influence), but {than}."
     if order["rank"] is not None:
         rank = f"{short(order['rank'], 2)} {interval(order['rank_low'], order['rank_high'])}".strip()
-        yield f"The rank correlation of influence and loss is {rank}."
+        yield f"Influence and loss put the blocks in orders whose rank correlation is {rank}."
         stability = short(order["stability"], 2)
-        yield f"Orders by resampled texts correlate with τ = {stability}, without an interval; random orders have 0."
+        yield f"Resampled texts give orders with τ = {stability} to this one (1: the same, 0: random; no interval)."
     if order["tau"] is not None:
         yield f"The order of trial {order['other']} correlates with this order: τ = {short(order['tau'], 2)}."
 
@@ -260,7 +265,7 @@ def _saved(row: Record) -> str:
     """Return what leaving out a set of blocks saves, and how the perplexity changes; empty where it is unknown."""
     if row.get("weights") is None or row.get("products") is None:
         return ""
-    saved = f"{_share(row['weights'])} of the weights and {_share(row['products'])} of the products"
+    saved = f"{_share(row['weights'])} of the weights and {_share(row['products'])} of the multiplications"
     return f" That saves {saved}; the perplexity is {short(exp(row['change']))} times that of the whole model."
 
 

@@ -331,7 +331,7 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
     if numbers and row["changed"]:
         sentences.append(_differ(numbers))
     if row["changed"] and (tokens := stored_json(row["tokens"])):
-        sentences.append(f"Token types that moved most on average: {', '.join(map(in_backticks, tokens))}.")
+        sentences.append(f"Tokens that moved most on average: {', '.join(map(in_backticks, tokens))}.")
     if row["verdict"] == "changed" and (words := stored_json(row["words"])):
         sentences.append(f"Words read from the mean change of early tokens: {', '.join(map(in_backticks, words))}.")
     shown = sorted(numbers, key=lambda change: change["number"]) if row["changed"] else ()
@@ -341,7 +341,7 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
         **table(
             shown,
             BoxColumn("number", lambda change: change["number"]),
-            numeric("layer", _layer),
+            BoxColumn("at", _place),
             numeric("base", lambda change: short(change["before"])),
             numeric("model", lambda change: short(change["after"])),
             numeric("change", lambda change: signed(change["value"])),
@@ -353,10 +353,10 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
     )
 
 
-def _layer(change: Record) -> str:
+def _place(change: Record) -> str:
+    """Return the layer of a changed number, or the block."""
     _, statistic = declared().get(change["number"], (None, None))
-    step = statistic is not None and statistic.per == "step"
-    return f"{change['layer']} → {change['layer'] + 1}" if step else str(change["layer"])
+    return place(change["layer"], statistic is not None and statistic.per == "step")
 
 
 def _interval(change: Record) -> str:
@@ -373,8 +373,8 @@ def _differ(numbers: Sequence[Record]) -> str:
         return f"{'No main statistic changed significantly' if tested else 'No change of a main statistic was tested'}."
     if not large:
         return (
-            "No main statistic changed significantly by the minimum meaningful difference; the largest significant "
-            f"change is {short(beyond[0]['largest'], 2)} times this difference, in `{beyond[0]['number']}`."
+            "No main statistic changes enough to matter: the largest significant change is "
+            f"{short(beyond[0]['largest'], 2)} of the minimum meaningful difference, in the {_titled(beyond[0])}."
         )
     changes = [
         f"{_titled(change)} from {short(change['before'])} to {short(change['after'])}"
@@ -388,8 +388,7 @@ def _differ(numbers: Sequence[Record]) -> str:
 def _titled(change: Record) -> str:
     """Return the title of a changed number, and the layer."""
     _, statistic = declared().get(change["number"], (None, None))
-    title, step = (change["number"], False) if statistic is None else (statistic.title, statistic.per == "step")
-    return f"{title} at {place(change['layer'], step)}"
+    return f"{statistic.title if statistic else change['number']} at {_place(change)}"
 
 
 def _depth(row: Record) -> str:
@@ -505,9 +504,12 @@ def _loss(row: Record) -> str:
 
 
 def _notes(row: Record) -> tuple[str, ...]:
+    unseen = row["verdict"] == "indistinguishable"
+    about = "Other texts may show a change." if unseen else "Other texts may show a larger change, or a smaller one."
     if not row["changed"] or row["base_layers"] == row["layers"]:
-        return ()
+        return (about,)
     return (
+        about,
         "Layers are compared by number, and the last layer with the last layer. After a missing or an added block, the "
         "table compares different blocks, which adds to their change.",
     )

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from reporter.core.numbers import interval, p_value, short
-from reporter.core.places import in_backticks, ranges
+from reporter.core.places import in_backticks, listed, ranges
 from reporter.core.table import Row
 from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
 from reporter.geometry.statistics import behind_best
@@ -20,6 +20,8 @@ from reporter.store.answers import ConceptAnswer
 
 MOST_SENTENCES = 3
 """With more concepts the answer counts them, and the table has each."""
+MOST_NAMED = 6
+"""The most concepts that a sentence names."""
 _MODELS = """
 SELECT model, checkpoint, base, baseline FROM models
 WHERE study = $study AND status = 'done' AND (baseline IS NULL OR baseline = 'random-init') AND is_last
@@ -156,14 +158,31 @@ def _strongest(rows: Sequence[Record]) -> Record | None:
 
 
 def _says(concepts: Sequence[Sequence[Record]]) -> str:
-    if len(concepts) <= MOST_SENTENCES:
-        return " ".join(_sentence(rows, len(concepts)) for rows in concepts)
-    shared = [rows for rows in concepts if _shared(rows)]
+    sentences = (
+        [_counted(concepts)] if len(concepts) > MOST_SENTENCES else [_sentence(c, len(concepts)) for c in concepts]
+    )
+    start = sum(any(row["shared"] and row["layer"] == 0 for row in rows) for rows in concepts)
+    if start:
+        which = "It is" if len(concepts) == 1 else f"{start} of them {'are' if start > 1 else 'is'}"
+        enough = "a word that all second texts share is enough for that, and says nothing about the model"
+        sentences.append(f"{which} so at the embedding already: {enough}.")
+    return " ".join(sentences)
+
+
+def _counted(concepts: Sequence[Sequence[Record]]) -> str:
+    """Return how many concepts are shared directions, which are the clearest, and which are not shown to be any."""
+    shared = sorted(filter(_shared, concepts), key=lambda rows: -max(row["consistency"] or 0.0 for row in rows))
     says = f"{len(shared)} of {len(concepts)} concepts are shared directions at some layer"
-    start = sum(row["shared"] for rows in shared for row in rows if row["layer"] == 0)
-    says += f", {start} of them at the embedding already." if start else "."
-    missing = [in_backticks(rows[0]["concept"]) for rows in concepts if not _shared(rows)]
-    return f"{says} Not shown for {', '.join(missing)}." if missing and shared else says
+    if not shared:
+        return f"{says}."
+    missing = [rows for rows in concepts if not _shared(rows)]
+    return f"{says}: {_named(shared)}{f'; not shown for {_named(missing)}' if missing else ''}."
+
+
+def _named(concepts: Sequence[Sequence[Record]]) -> str:
+    names = [in_backticks(rows[0]["concept"]) for rows in concepts]
+    more = len(names) - MOST_NAMED
+    return listed(names if more <= 1 else [*names[:MOST_NAMED], f"{more} more"])
 
 
 def _sentence(rows: Sequence[Record], concepts: int) -> str:
@@ -200,11 +219,7 @@ def _notes(concepts: Sequence[Sequence[Record]]) -> Iterator[str]:
     for rows in grouped((rows[0] for rows in concepts if rows[0]["same_token"] is not None), "same_token"):
         names = ", ".join(in_backticks(row["concept"]) for row in rows)
         yield same_token_warning(rows[0], "texts of these pairs" if len(rows) == len(concepts) else f"texts of {names}")
-    yield "Layer 0 is the embedding. A shared direction shows what states contain, not which layer is best for a task."
-    yield (
-        "A word that all second texts share makes the consistency high at the embedding already. Such a consistency "
-        "says nothing about the model."
-    )
+    yield "A shared direction shows what states contain, not which layer is best for a task. Layer 0 is the embedding."
     yield (
         "A concept is a shared direction at layers where its consistency is significantly above the chance level, and "
         "random turns of its pairs confirm it. The test is corrected for the layers"

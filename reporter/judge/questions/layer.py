@@ -322,7 +322,7 @@ def _every_layer(rows: Sequence[Record], useful: Sequence[object]) -> Box:
         shown += [numeric("balanced accuracy", by_class("balanced")), numeric("macro F1", by_class("macro_f1"))]
     layers = [of[0] for of in grouped(sorted(rows, key=lambda row: _in_order(_cell_of(row))), "site", "layer")]
     classes = f" Balanced accuracy and macro F1 are those of pooling {_pooled(best)}." * (best["kind"] == "labels")
-    chance = "" if best["chance"] is None else f", chance level {short(best['chance'], 2)}"
+    chance = "" if best["chance"] is None else f", {_reference(best)}"
     return Box(
         about=f"{_about(rows[0], useful)}, every layer",
         says=f"{capital(_USE[best['kind']][1])} by pooling, with 95 % intervals for each layer alone{chance}.{classes}",
@@ -561,13 +561,14 @@ def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
     labels, units = take["kind"] == "labels", _USE[take["kind"]][2]
     if labels:
         yield "A probe shows that states contain a label, not that the model uses it."
-    else:
-        yield "Vectors are compared by their cosine. Centred vectors lack their common mean. A point is 0.01."
-    if take["kind"] == "halves":
+    elif take["kind"] == "halves":
         yield (
-            "The halves of a text share its topic and its words, so that a search for them needs no labels (the "
-            "inverse cloze task, Lee, Chang & Toutanova 2019). For a task of your own, labels or pairs say more."
+            "For a task of your own, labels or pairs say more: the halves of a text share its topic and its words (the "
+            "inverse cloze task, Lee, Chang & Toutanova 2019)."
         )
+    yield "Another task may have another best layer."
+    if not labels:
+        yield "Vectors are compared by their cosine. Centred vectors lack their common mean. A point is 0.01."
     if take["site"] == "final":
         yield "The last hidden state is after the model's final norm or projection (measured)."
     elif take["site"] == "block":
@@ -575,7 +576,6 @@ def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
             yield "Each block of this model ends in a norm, so these states are normed (measured)."
         else:
             yield "These states are the output of the block, without a norm (measured)."
-    yield "Another task may have another best layer."
     yield (
         f"Intervals compare layers and poolings on the same {'held-out ' * labels}{units}. They are valid for any "
         f"number of layers and poolings{', and account for classifiers that share training texts' * labels}."
@@ -628,8 +628,12 @@ def _criterion(row: Record) -> str:
 
 
 def _number(row: Record) -> str:
-    chance = "" if row["chance"] is None else f"chance {short(row['chance'], 2)}"
-    return _range(row["value"], row["ci_low"], row["ci_high"], chance)
+    return _range(row["value"], row["ci_low"], row["ci_high"], "" if row["chance"] is None else _reference(row))
+
+
+def _reference(row: Record) -> str:
+    """Return what the number comes to without any knowledge of the texts."""
+    return f"{'majority class' if row['kind'] == 'labels' else 'chance'} {short(row['chance'], 2)}"
 
 
 def _range(value: float, low: float | None, high: float | None, beside: str = "") -> str:

@@ -1,9 +1,9 @@
 """Which answers open a study: what the study orders decides.
 
 A study that names a base asks what changed; one with probes or pairs of texts, which layer; one that removes blocks,
-which blocks; one with claims, whether they hold; one with checkpoints, when. Without any of these it compares its
-models. Where a study has encoders and decoders, their comparison comes before training and concepts, which are about
-one model at a time.
+which blocks; one with claims, whether they hold; one with checkpoints, when; one with trajectories, where its words go.
+Without any of these it compares its models. Where a study has encoders and decoders, their comparison comes before
+training and concepts, which are about one model at a time.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from reporter.judge.questions.layer import measures_use
 from reporter.judge.questions.question import Record
+from reporter.judge.questions.training import leading
 
 COMPARISON = "models"
 """The comparison of the models of a study, which has no table of its own."""
@@ -19,8 +20,8 @@ ORDER = ("changed", "layer", "blocks", CLAIMS, COMPARISON, "training", "concepts
 _PICTURES = {
     "changed": "change.distance",
     "blocks": "skip.change",
-    "training": "anisotropy.top_variance_share.training",
     "concepts": "pairs.consistency",
+    "journeys": "journeys.asked",
 }
 
 
@@ -41,7 +42,10 @@ def leads(answers: Mapping[str, Mapping[str, Iterable[Record]]], compared: bool,
     """
     of_study = {COMPARISON: compared, CLAIMS: claimed}
     named = [name for name in ORDER if of_study.get(name, name in answers)]
-    chosen = [Lead(name, _PICTURES.get(name, "")) for name in named if name != "layer"]
+    pictures = dict(_PICTURES)
+    if "training" in named:
+        pictures["training"] = f"{leading(answers['training']['training_answers'])}.training"
+    chosen = [Lead(name, pictures.get(name, "")) for name in named if name != "layer"]
     if "layer" in named and (criterion := measures_use(answers["layer"]["layer_answers"])):
         place = sum(lead.name == "changed" for lead in chosen)
         chosen.insert(place, Lead("layer", criterion))

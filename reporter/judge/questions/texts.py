@@ -4,11 +4,12 @@ Every table is bounded, so that a page can show it: the rows that say most come 
 more: ``probe_texts``, ``partner_texts``, ``moved_texts`` and ``text_influences``.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from reporter.core.numbers import short
-from reporter.core.places import capital, in_backticks, place, ranges
+from reporter.core.places import capital, in_backticks, listed, place, ranges
 from reporter.judge.facts import declared
 from reporter.judge.questions.question import Answer, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
 
@@ -18,50 +19,22 @@ MOST_BOXES = 8
 """Tables of one kind on the page."""
 _OF_LAST = "SEMI JOIN (FROM models WHERE study = $study AND is_last AND baseline IS NULL) USING (model, checkpoint)"
 
-QUERIES = {
-    "probe_texts": f"""
-WITH places AS (
-  SELECT model, checkpoint, probe, pooling, layer, accuracy FROM probe_poolings {_OF_LAST}
-  WHERE study = $study AND main AND site IN ('embedding', 'block')
-), chosen AS (
-  SELECT model, checkpoint, probe, pooling, arg_max(layer, (accuracy, layer)) AS best, max(layer) AS last
-  FROM places GROUP BY ALL
-)
-SELECT model, probe, text, any_value(pooling) AS pooling, any_value(label) AS label,
-  any_value(begins) AS begins, any_value(best) AS best,
-  any_value(last) AS last, count(*) AS layers, coalesce(list(layer ORDER BY layer) FILTER (linear), []) AS found,
-  max(predicted) FILTER (layer = best) AS at_best
-FROM probe_texts JOIN chosen USING (model, checkpoint, probe, pooling)
-JOIN probe_items USING (study, model, checkpoint, probe, text)
-WHERE study = $study AND site IN ('embedding', 'block') GROUP BY model, probe, text ORDER BY model, probe, text
-""",
-    "partner_texts": f"""
-SELECT t.*, last, n, missing FROM partner_texts t {_OF_LAST} JOIN (
-  SELECT model, checkpoint, partner_set, max(layer) AS last, max(n) AS n,
-    arg_max(round(n * (1 - value)), layer) FILTER (statistic = 'recall') AS missing
-  FROM partner_numbers
-  WHERE study = $study AND main AND variant = 'raw' AND site IN ('embedding', 'block') GROUP BY ALL
-) USING (model, checkpoint, partner_set)
-WHERE study = $study AND site IN ('embedding', 'block') AND pooling <> 'own' ORDER BY model, partner_set, layer, pair
-""",
-    "moved_texts": f"""
-SELECT * FROM moved_texts {_OF_LAST} WHERE study = $study
-QUALIFY dense_rank() OVER (PARTITION BY model, corpus ORDER BY view <> 'text tokens', view) = 1
-ORDER BY model, corpus, layer, rank
-""",
-    "text_influences": f"""
-SELECT i.*, l.value FROM text_influences i {_OF_LAST} JOIN layer_metrics l
-  USING (study, model, checkpoint, corpus, view, metric, statistic, layer)
-WHERE study = $study AND l.site IN ('embedding', 'block') AND l.value <> 0
-QUALIFY row_number() OVER (
-  PARTITION BY model, corpus, metric, statistic, text ORDER BY abs(i.value_without / l.value - 1) DESC
-) = 1
-ORDER BY model, corpus, abs(i.value_without / l.value - 1) DESC
-""",
-}
-"""The rows of each table that are shown, by the table."""
-BEHIND = {"probe_texts": "layer", "partner_texts": "layer", "moved_texts": "changed", "text_influences": ""}
-"""The answer that each table is behind; of averages none."""
+
+@dataclass(frozen=True)
+class Examples:
+    """A table of texts or tokens behind an answer.
+
+    Args:
+        title: its heading.
+        answer: the question that it is behind; empty for averages.
+        query: its rows that are shown.
+        boxes: says what the rows come to, each box with how much it matters.
+    """
+
+    title: str
+    answer: str
+    query: str
+    boxes: Callable[[Sequence[Record]], Iterator[tuple[float, Box]]]
 
 
 class Section(NamedTuple):
@@ -81,19 +54,32 @@ def behind(read: Read, only: Sequence[str] = ()) -> Answer:
         read: runs a query about the study.
         only: names of answers; all if empty.
     """
-    asked = [name for name, answer in BEHIND.items() if not only or answer in only]
-    lacks = () if asked else ("No texts are kept behind these answers; `layer` and `changed` have some.",)
-    return Answer(TEXTS, {name: read(QUERIES[name]) for name in asked}, lacks)
+    asked = {name: of for name, of in EXAMPLES.items() if not only or of.answer in only}
+    lacks = () if asked else (f"No texts are kept behind these answers; {_with_texts()} have some.",)
+    return Answer(TEXTS, {name: read(of.query) for name, of in asked.items()}, lacks)
+
+
+def questions_with_texts() -> list[str]:
+    """Return the names of the questions whose answers have texts behind them."""
+    return list(dict.fromkeys(of.answer for of in EXAMPLES.values() if of.answer))
+
+
+def _with_texts() -> str:
+    return listed(f"`{name}`" for name in questions_with_texts())
 
 
 def sections(tables: Mapping[str, Sequence[Record]], most: int | None = MOST_BOXES) -> list[Section]:
     """Return for each table with rows its name, its title, its first boxes, and how many boxes are left out."""
-    every = [(name, title, tuple(boxes(tables.get(name, ())))) for name, (title, boxes) in _BOXES.items()]
+    every = {name: _by_importance(of.boxes(tables.get(name, ()))) for name, of in EXAMPLES.items()}
     return [
-        Section(name, title, BEHIND[name], boxes[:most], len(boxes[most:]) if most else 0)
-        for name, title, boxes in every
+        Section(name, EXAMPLES[name].title, EXAMPLES[name].answer, boxes[:most], len(boxes[most:]) if most else 0)
+        for name, boxes in every.items()
         if boxes
     ]
+
+
+def _by_importance(boxes: Iterable[tuple[float, Box]]) -> tuple[Box, ...]:
+    return tuple(box for _, box in sorted(boxes, key=lambda each: -each[0]))
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> tuple[Box, ...]:
@@ -108,12 +94,12 @@ def _layers(layers: Collection[int]) -> str:
     return ranges(layers, commas=True) if layers else "–"
 
 
-def _probed(rows: Sequence[Record]) -> Iterator[Box]:
+def _probed(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
     for group in grouped(rows, "model", "probe"):
         yield _of_probe([dict(row) | {"found": set(map(int, row["found"]))} for row in group])
 
 
-def _of_probe(rows: Sequence[Record]) -> Box:
+def _of_probe(rows: Sequence[Record]) -> tuple[float, Box]:
     first = rows[0]
     best, layers = first["best"], first["layers"]
     other = first["last"] if first["last"] != best else 0
@@ -130,7 +116,7 @@ def _of_probe(rows: Sequence[Record]) -> Box:
         f"{lost:,} the other way round. It gets {always:,} right at every layer and {never:,} wrong at every layer."
     )
     shown = [row for row in rows if len(row["found"]) < layers]
-    return _box(
+    return (gained + lost) / len(rows), _box(
         f"{first['probe']}: {first['model']}",
         says,
         sorted(shown, key=lambda row: (not swings(row), len(row["found"]), row["text"])),
@@ -142,16 +128,17 @@ def _of_probe(rows: Sequence[Record]) -> Box:
     )
 
 
-def _missed(rows: Sequence[Record]) -> Iterator[Box]:
+def _missed(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
     for group in grouped(rows, "model", "partner_set"):
         yield _graded(group) if group[0]["rank"] is None else _searched(group)
 
 
-def _graded(rows: Sequence[Record]) -> Box:
-    last = rows[0]["last"]
-    return _box(
+def _graded(rows: Sequence[Record]) -> tuple[float, Box]:
+    last, largest = rows[0]["last"], max(abs(row["off"]) for row in rows)
+    return largest, _box(
         f"{rows[0]['partner_set']}: {rows[0]['model']}",
-        f"Pairs whose cosine at {place(last)} has another rank than their score, the worst first.",
+        f"Pairs whose cosine at {place(last)} (pooling {rows[0]['pooling']}) has another rank than their score, the "
+        "worst first.",
         sorted((row for row in rows if row["layer"] == last), key=lambda row: -abs(row["off"])),
         _text(),
         _text("other text", "partner"),
@@ -159,44 +146,46 @@ def _graded(rows: Sequence[Record]) -> Box:
     )
 
 
-def _searched(rows: Sequence[Record]) -> Box:
-    last, missed = rows[0]["last"], {row["pair"]: list[int]() for row in rows}
-    for row in rows:
-        missed[row["pair"]].append(row["layer"])
+def _searched(rows: Sequence[Record]) -> tuple[float, Box]:
+    last, missing = rows[0]["last"], int(rows[0]["missing"])
     at_last = [row for row in rows if row["layer"] == last]
     shown = at_last or [row for row in rows if row["layer"] == rows[-1]["layer"]]
-    return _box(
+    return missing / rows[0]["n"], _box(
         f"{rows[0]['partner_set']}: {rows[0]['model']}",
-        f"{int(rows[0]['missing']):,} of {rows[0]['n']:,} texts do not find their partner at {place(last)}.",
+        f"{missing:,} of {rows[0]['n']:,} texts do not find their partner at {place(last)} (pooling "
+        f"{rows[0]['pooling']}).",
         sorted(shown, key=lambda row: -row["rank"]),
         _text(),
         _text("its partner", "partner"),
         _text("nearest instead", "nearest"),
         numeric("rank of the partner", lambda row: f"{row['rank']:,}"),
-        BoxColumn("missed at layers", lambda row: _layers(missed[row["pair"]])),
+        BoxColumn("missed at layers", lambda row: _layers([int(layer) for layer in row["missed"]])),
     )
 
 
-def _moved(rows: Sequence[Record]) -> Iterator[Box]:
+def _moved(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
     for group in grouped(rows, "model", "corpus"):
         far = max(group, key=lambda row: row["distance"])
         says = (
             f"The token that is farthest from its state in the base is {in_backticks(far['token'])} at "
             f"{place(far['layer'])}: {short(far['distance'])} times the length of the base's state."
         )
-        yield _box(
-            f"{far['model']} on {far['corpus']}",
-            says,
-            sorted(group, key=lambda row: (row["rank"] > 3, -row["layer"], row["rank"])),
-            numeric("layer", lambda row: row["layer"]),
-            BoxColumn("token", lambda row: in_backticks(row["token"])),
-            numeric("position", lambda row: f"{row['position']:,}"),
-            numeric("distance", lambda row: short(row["distance"])),
-            _text(),
+        yield (
+            far["distance"],
+            _box(
+                f"{far['model']} on {far['corpus']}",
+                says,
+                sorted(group, key=lambda row: (row["rank"] > 3, -row["layer"], row["rank"])),
+                numeric("layer", lambda row: row["layer"]),
+                BoxColumn("token", lambda row: in_backticks(row["token"])),
+                numeric("position", lambda row: f"{row['position']:,}"),
+                numeric("distance", lambda row: short(row["distance"])),
+                _text(),
+            ),
         )
 
 
-def _influential(rows: Sequence[Record]) -> Iterator[Box]:
+def _influential(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
     titles = {name: statistic.title for name, (_, statistic) in declared().items()}
 
     def title(row: Record) -> str:
@@ -205,21 +194,26 @@ def _influential(rows: Sequence[Record]) -> Iterator[Box]:
     for group in grouped(rows, "model", "corpus"):
         first = group[0]
         share = abs(first["value_without"] / first["value"] - 1)
+        one = "the cluster of text" if first["clustered"] else "text"
         says = (
-            f"{capital(title(first))} at {place(first['layer'])} rests on text {first['text']:,} most: it is "
-            f"{short(first['value'])}, and without this text about {short(first['value_without'])} "
+            f"{capital(title(first))} at {place(first['layer'])} rests on {one} {first['text']:,} most: it is "
+            f"{short(first['value'])}, and without this {'cluster' if first['clustered'] else 'text'} about "
+            f"{short(first['value_without'])} "
             f"({100 * share:.2g} % {'more' if first['value_without'] > first['value'] else 'less'})."
         )
-        yield _box(
-            f"{first['model']} on {first['corpus']}",
-            says,
-            group,
-            BoxColumn("statistic", title),
-            numeric("layer", lambda row: row["layer"]),
-            numeric("value", lambda row: short(row["value"])),
-            numeric("without the text", lambda row: short(row["value_without"])),
-            numeric("number", lambda row: f"{row['text']:,}"),
-            _text(),
+        yield (
+            share,
+            _box(
+                f"{first['model']} on {first['corpus']}",
+                says,
+                group,
+                BoxColumn("statistic", title),
+                numeric("layer", lambda row: row["layer"]),
+                numeric("value", lambda row: short(row["value"])),
+                numeric("without the text", lambda row: short(row["value_without"])),
+                numeric("number", lambda row: f"{row['text']:,}"),
+                _text(),
+            ),
         )
 
 
@@ -229,10 +223,76 @@ def _box(about: str, says: str, rows: Sequence[Record], *columns: BoxColumn) -> 
     return Box(about, says, **table(rows[:MOST_ROWS], *columns), notes=notes)
 
 
-_BOXES = {
-    "probe_texts": ("What the probes get right and wrong", _probed),
-    "partner_texts": ("Which partners are missed", _missed),
-    "moved_texts": ("Which tokens moved", _moved),
-    "text_influences": ("Which texts averages rest on", _influential),
+EXAMPLES = {
+    "probe_texts": Examples(
+        "What the probes get right and wrong",
+        "layer",
+        f"""
+WITH places AS (
+  SELECT model, checkpoint, probe, pooling, layer, accuracy FROM probe_poolings {_OF_LAST}
+  WHERE study = $study AND main AND site IN ('embedding', 'block')
+), chosen AS (
+  SELECT model, checkpoint, probe, pooling, arg_max(layer, (accuracy, layer)) AS best, max(layer) AS last
+  FROM places GROUP BY ALL
+)
+SELECT model, probe, text, any_value(pooling) AS pooling, any_value(label) AS label,
+  any_value(begins) AS begins, any_value(best) AS best,
+  any_value(last) AS last, count(*) AS layers, coalesce(list(layer ORDER BY layer) FILTER (linear), []) AS found,
+  max(predicted) FILTER (layer = best) AS at_best
+FROM probe_texts JOIN chosen USING (model, checkpoint, probe, pooling)
+JOIN probe_items USING (study, model, checkpoint, probe, text)
+WHERE study = $study AND site IN ('embedding', 'block') GROUP BY model, probe, text ORDER BY model, probe, text
+""",
+        _probed,
+    ),
+    "partner_texts": Examples(
+        "Which partners are missed",
+        "layer",
+        f"""
+WITH numbers AS (
+  SELECT model, checkpoint, partner_set, statistic, layer, n, value, parts::DOUBLE[] AS parts FROM partner_numbers
+  WHERE study = $study AND main AND variant = 'raw' AND site IN ('embedding', 'block')
+), sets AS (
+  SELECT model, checkpoint, partner_set, max(layer) AS last, max(n) AS n,
+    arg_max(round(n * (1 - value)), layer) FILTER (statistic = 'recall') AS missing
+  FROM numbers GROUP BY ALL
+), misses AS (
+  SELECT model, checkpoint, partner_set, pair, list(layer ORDER BY layer) AS missed
+  FROM (SELECT *, unnest(range(1, n + 1)) AS pair FROM numbers WHERE statistic = 'recall')
+  WHERE parts[pair] = 0 GROUP BY ALL
+)
+SELECT t.*, last, n, missing, coalesce(missed, []) AS missed FROM partner_texts t {_OF_LAST}
+JOIN sets USING (model, checkpoint, partner_set)
+LEFT JOIN misses USING (model, checkpoint, partner_set, pair)
+WHERE study = $study AND site IN ('embedding', 'block') AND pooling <> 'own' ORDER BY model, partner_set, layer, pair
+""",
+        _missed,
+    ),
+    "moved_texts": Examples(
+        "Which tokens moved",
+        "changed",
+        f"""
+SELECT * FROM moved_texts {_OF_LAST} WHERE study = $study
+QUALIFY dense_rank() OVER (PARTITION BY model, corpus ORDER BY view <> 'text tokens', view) = 1
+ORDER BY model, corpus, layer, rank
+""",
+        _moved,
+    ),
+    "text_influences": Examples(
+        "Which texts averages rest on",
+        "",
+        f"""
+SELECT i.*, l.value, c.clusters IS NOT NULL AS clustered FROM text_influences i {_OF_LAST} JOIN layer_metrics l
+  USING (study, model, checkpoint, corpus, view, metric, statistic, layer)
+LEFT JOIN corpora c USING (study, corpus)
+WHERE study = $study AND l.site IN ('embedding', 'block') AND l.value <> 0
+QUALIFY row_number() OVER (
+  PARTITION BY model, corpus, metric, statistic, text ORDER BY abs(i.value_without / l.value - 1) DESC
+) = 1
+ORDER BY model, corpus, abs(i.value_without / l.value - 1) DESC
+""",
+        _influential,
+    ),
 }
+"""What stands behind the numbers, by the table that it is read from."""
 TEXTS = Question("texts", "Which texts are behind it?", (), lambda read: iter(()), _boxes)

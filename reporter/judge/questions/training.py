@@ -1,12 +1,12 @@
 """The question when in training: at which step each main statistic changes, and from when on it is stable."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from reporter.core.numbers import short
-from reporter.core.places import capital
+from reporter.core.places import capital, listed
 from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import freedom, quantile, text_error
@@ -14,6 +14,7 @@ from reporter.geometry.statistics import LEVEL, SeriesChange, half_way, holm, re
 from reporter.judge.claims import least_effect
 from reporter.judge.facts import main_statistics
 from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.subjects import share_of_range
 from reporter.metrics.base import Statistic
 from reporter.store.answers import TrainingAnswer
 
@@ -32,6 +33,8 @@ _CHECKPOINTS = """
 SELECT coalesce(max(steps), 0) AS steps FROM (
     SELECT count(DISTINCT step) AS steps FROM models WHERE study = $study AND baseline IS NULL GROUP BY model)
 """
+MOST_NAMED = 4
+"""The most further numbers that the answer names."""
 Series = Sequence[Record]
 """One number at the checkpoints of a model, in the order of training."""
 
@@ -103,70 +106,119 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
     return [_box(rows) for rows in grouped(tables["training_answers"], "model", "corpus")]
 
 
-_MEANS = "Numbers are means over layers at {} checkpoints. Opposite changes of two layers cancel in a mean."
-_RANGES = "Ranges of steps are 95 % intervals over texts. They are about this training, not about another seed."
+_SEED = (
+    "Another seed may change at other steps: ranges of steps are 95 % intervals over texts, about this training alone."
+)
+_MEANS = "Numbers are means over all layers at {} checkpoints. Opposite changes of two layers cancel in a mean."
 
 
 def _box(rows: Sequence[Record]) -> Box:
     statistics, order = main_statistics(), {"half-way": 0, "turn": 0, "rest": 1}
-    by_number: dict[str, dict[str, Record]] = {}
-    for row in sorted(rows, key=lambda row: (order[row["kind"]], row["step"], row["metric"], row["statistic"])):
-        by_number.setdefault(f"{row['metric']}.{row['statistic']}", {})[row["kind"]] = row
+    by_number = _by_number(sorted(rows, key=lambda row: (order[row["kind"]], row["step"])))
     changed = {name: kinds for name, kinds in by_number.items() if len(kinds) > 1}
     titles = {name: statistics[name].title if name in statistics else name for name in by_number}
-    first = next((name for name in statistics if name in changed), None)
-    lead = "" if first is None else _lead(titles[first], changed[first])
+    first = leading(rows)
+    lead = _lead(statistics[first], changed[first]) if first else ""
     return Box(
         about=f"{rows[0]['model']} on {rows[0]['corpus']}",
-        says=lead + _says(changed, titles, len(by_number)),
+        says=lead + _says(changed, titles, len(by_number), first),
         **table(
             [kinds | {"title": titles[name]} for name, kinds in changed.items()],
             BoxColumn("number", lambda kinds: kinds["title"]),
             numeric("first", lambda kinds: short(kinds["rest"]["first"], 2)),
             numeric("last", lambda kinds: short(kinds["rest"]["last"], 2)),
-            numeric("half of the change, at step", lambda kinds: _step(kinds.get("half-way"))),
+            numeric(
+                "half of the change, at step", lambda kinds: _step(None if "turn" in kinds else kinds.get("half-way"))
+            ),
             numeric("turning point, at step", lambda kinds: _step(kinds.get("turn"), value=True)),
             numeric("settled from step", lambda kinds: f"{kinds['rest']['step']:,}"),
         ),
-        notes=(_MEANS.format(rows[0]["checkpoints"]), *([_RANGES] if changed else [])),
+        notes=(*([_SEED] if changed else []), _MEANS.format(rows[0]["checkpoints"])),
     )
 
 
-def _lead(title: str, kinds: Mapping[str, Record]) -> str:
-    """Return how the first statistic that changes does so, as a first sentence."""
-    rest, half = kinds["rest"], kinds.get("half-way")
+def _by_number(rows: Iterable[Record]) -> dict[str, dict[str, Record]]:
+    by_number: dict[str, dict[str, Record]] = {}
+    for row in rows:
+        by_number.setdefault(f"{row['metric']}.{row['statistic']}", {})[row["kind"]] = row
+    return by_number
+
+
+def leading(rows: Iterable[Record]) -> str:
+    """Return the full name of the number that opens the answer; empty if none changes.
+
+    A peak inside of training comes first, the largest one; without any the first main statistic that changes.
+    """
+    statistics, by_number = main_statistics(), _by_number(rows)
+    turns = {
+        name: share_of_range(statistics[name], kinds["turn"]["size"], kinds["turn"]["value"])
+        for name, kinds in by_number.items()
+        if "turn" in kinds and name in statistics
+    }
+    if turns:
+        return max(turns, key=lambda name: turns[name])
+    return next((name for name in statistics if len(by_number.get(name, ())) > 1), "")
+
+
+def _lead(statistic: Statistic, kinds: Mapping[str, Record]) -> str:
+    """Return how a statistic changes, as a first sentence."""
+    title, over = capital(statistic.title), _OVER[statistic.per]
+    rest, turned = kinds["rest"], kinds.get("turn")
     first, last = rest["first"], rest["last"]
-    ends = f"from {short(first, 2)} to {short(last, 2)}"
-    if half is None:
-        return f"{capital(title)} goes {ends}, on average over layers, with a turn {_steps(kinds['turn'])}. "
+    if turned is not None:
+        up, down = ("rises", "falls") if turned["size"] > 0 else ("falls", "rises")
+        return (
+            f"{title} {up} from {short(first, 2)} to {short(turned['value'], 2)} {_around(turned)} and "
+            f"{down} to {short(last, 2)} by the end{over}. "
+        )
     verb = "rises" if last > first else "falls"
-    return f"{capital(title)} {verb} {ends}, on average over layers; half of it is reached {_reached(half)}. "
+    ends, when = f"from {short(first, 2)} to {short(last, 2)}", _reached(kinds["half-way"])
+    return f"{title} {verb} {ends}{over}; half of it is reached {when}. "
 
 
-def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str], tested: int) -> str:
+_OVER = {"model": "", "step": ", on average over all blocks"}
+_OVER |= dict.fromkeys(("layer", "pair"), ", on average over all layers, embedding included")
+
+
+def _says(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str], tested: int, lead: str) -> str:
     if not changed:
         return f"None of {tested} main statistics changes significantly, averaged over layers."
-    passed = [(name, kinds["half-way"]) for name, kinds in changed.items() if "half-way" in kinds]
-    count = f"All {tested}" if len(changed) == tested > 1 else f"{len(changed)} of {tested}"
-    verb = "changes" if len(changed) == 1 else "change"
-    order = ""
-    if passed:
-        (first, early), (latest, late) = passed[0], max(passed, key=lambda item: item[1]["step"])
-        rest = [row for _, row in passed[1:]]
-        is_first = bool(rest) and all(early["step_high"] <= row["step_low"] for row in rest)
-        order = f": the {titles[first]}{' first' * is_first} (half of its change {_steps(early)})"
-        if latest != first and all(row["step_high"] <= late["step_low"] for _, row in passed if row is not late):
-            order += f", the {titles[latest]} last ({_steps(late)})"
-    sentences = [f"{count} main statistics {verb} significantly, averaged over layers{order}."]
-    turned = [titles[name] for name, kinds in changed.items() if "turn" in kinds]
+    others = [titles[name] for name in changed if name != lead]
+    named = f": {listed(others)}" if len(others) <= MOST_NAMED else ""
+    sentences = []
+    if others:
+        verb = "changes" if len(others) == 1 else "change"
+        sentences.append(f"{len(others)} more of {tested} main statistics {verb} significantly{named}.")
+    elif tested > 1:
+        sentences.append(f"No other of {tested} main statistics changes significantly.")
+    sentences += _order(changed, titles)
+    turned = [titles[name] for name, kinds in changed.items() if "turn" in kinds and name != lead]
     if turned:
         sentences.append(f"Not monotonic: {', '.join(turned)}.")
     return " ".join(sentences)
 
 
+def _order(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str]) -> Iterator[str]:
+    """Yield which number is first and which one is last to reach half of its change, where that is significant."""
+    passed = [
+        (name, kinds["half-way"]) for name, kinds in changed.items() if "half-way" in kinds and "turn" not in kinds
+    ]
+    if len(passed) < 2:
+        return
+    (first, early), (latest, late) = passed[0], max(passed, key=lambda item: item[1]["step"])
+    if all(early["step_high"] <= row["step_low"] for _, row in passed[1:]):
+        yield f"The {titles[first]} is the first to reach half of its change ({_steps(early)})."
+    if latest != first and all(row["step_high"] <= late["step_low"] for _, row in passed if row is not late):
+        yield f"The {titles[latest]} is the last ({_steps(late)})."
+
+
 def _reached(row: Record) -> str:
     ends = "" if row["step_low"] == row["step_high"] else f" [{row['step_low']:,}, {row['step_high']:,}]"
     return f"by step {row['step']:,}{ends}"
+
+
+def _around(row: Record) -> str:
+    return f"at step {row['step']:,}" if row["step_low"] == row["step_high"] else _steps(row)
 
 
 def _steps(row: Record) -> str:

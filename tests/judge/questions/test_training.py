@@ -3,7 +3,7 @@
 import numpy as np
 
 from reporter.judge.questions.question import answered
-from reporter.judge.questions.training import TRAINING
+from reporter.judge.questions.training import TRAINING, leading
 
 STEPS = (0, 10, 100, 1000, 2000, 4000)
 
@@ -30,7 +30,18 @@ def test_a_planted_jump_is_found_and_a_flat_number_is_not():
     assert (half["step_low"], half["step"], half["step_high"]) == (100, 1000, 1000) and half["p_adjusted"] < 1e-6
     assert rows["mean_cosine", "rest"]["step"] == 1000 and rows["step_cosine", "rest"]["step"] == 0
     (box,) = found.boxes
-    assert "1 of 2 main statistics" in box.says and "between steps 100 and 1,000" in box.says and len(box.rows) == 1
+    assert "No other of 2 main statistics" in box.says and "by step 1,000 [100, 1,000]" in box.says
+    assert len(box.rows) == 1
+
+
+def test_a_peak_inside_of_training_opens_the_answer_and_a_larger_one_comes_first():
+    rises = series("anisotropy", "top_variance_share", [0.1, 0.1, 0.1, 0.8, 0.8, 0.8])
+    peaks = series("anisotropy", "mean_cosine", [0.3, 0.8, 0.6, 0.4, 0.3, 0.2])
+    lower = series("motion", "step_cosine", [0.3, 0.6, 0.4, 0.35, 0.3, 0.3])
+    found = answer(rises, lower, peaks)
+    assert leading(found.tables["training_answers"]) == "anisotropy.mean_cosine"
+    assert "rises from 0.3 to 0.8 at step 10 and falls to 0.2" in found.boxes[0].says
+    assert leading(answer(rises).tables["training_answers"]) == "anisotropy.top_variance_share"
 
 
 def test_of_noise_nothing_is_said():

@@ -51,11 +51,23 @@ def sinks(rows=1, token="the", types=1, dimension=7, ratio=20.0):
     return shown(SINKS, sink_answers=[OF | first | {"number": number} for number in range(1, rows + 1)])
 
 
-def paths(tokens=1, rank=0, near="bank banks"):
-    """Return the answer about the tokens of a trajectory, the first of which leaves its vector."""
-    of = OF | {"journey": "mine", "text": 0, "token": "bank", "layers": 6, "nearest": near}
-    rows = [of | {"position": i, "rank": 0 if i else rank, "left": None if i or not rank else 4} for i in range(tokens)]
-    return shown(PATHS, journey_answers=rows)
+def paths(tokens=1, rank=0, left=0, near="bank banks", asked=0, pairs=(), any_two=0.3):
+    """Return the answer about the tokens of a trajectory, the first of which leaves its vector.
+
+    ``pairs``: the cosines at the embedding and at the last layer of the first token with each of the next.
+    """
+    of = OF | {"journey": "mine", "text": 1, "token": "bank", "layers": 6, "nearest": near}
+    rows = [
+        of | {"position": i, "rank": 0 if i else rank, "left": None if i or not rank + left else 4}
+        | {"asked": not asked or i < asked}
+        for i in range(tokens)
+    ]  # fmt: skip
+    names = {"text_a": 1, "position_a": 0, "token_a": "bank", "token_b": "bank", "layers": 6, "any_two": any_two}
+    both = [
+        of | names | {"text_b": 1, "position_b": i, "first": first, "last": last}
+        for i, (first, last) in enumerate(pairs, 1)
+    ]
+    return shown(PATHS, journey_answers=rows, journey_pair_answers=both)
 
 
 def training(**numbers):
@@ -68,7 +80,7 @@ def training(**numbers):
         of = OF | {"metric": metric, "statistic": statistic, "value": 0.5, "first": 0.1, "last": 0.8, "checkpoints": 6}
         rows.append(of | {"kind": "rest", "step": 1000})
         for kind, (low, at, high) in (kinds or {}).items():
-            rows.append(of | {"kind": kind, "step": at, "step_low": low, "step_high": high})
+            rows.append(of | {"kind": kind, "step": at, "step_low": low, "step_high": high, "size": 0.4})
     return shown(TRAINING, training_answers=rows)
 
 
@@ -115,7 +127,9 @@ def unanswered(lacks=(), asked=True, **tables):
 
 
 COSINE, VARIANCE = {"half-way": (10, 100, 1000)}, {"half-way": (1000, 2000, 4000)}
+TURN = {"turn": (10, 100, 1000)}
 MANY = {"a": "xxxx", "b": "..xx", "c": "...x", "d": "...."}
+MORE_CONCEPTS = dict.fromkeys("abcdefgh", "..xx")
 FIRST = {"rows": 1, "token": None, "types": 5}
 MORE, LESS, OPEN = (0.2, 0.1, 0.3), (-0.2, -0.3, -0.1), (0.2, 0.0, 0.4)
 EXIT = OF | {"number": "lens.exit", "blocks": 3, "value": 0.5, "ci_low": None, "ci_high": None, "n": 9}
@@ -153,37 +167,55 @@ CASES = {
          {"ratio": 3.9}, "", {"ratio": 4.1}),
     ],
     "paths": [
-        (("All 1 tokens stay nearest to their own vocabulary vector up to layer 6.", "These are single tokens, not a"),
-         {}, "", {"tokens": 0}),
-        ("All 2 tokens", {"tokens": 2}, "At layer 6, 1 token of 2 are nearest to their own vocabulary vector. `bank` "
+        (("`bank` of text 1 stays nearest to its own vocabulary vector up to layer 6, followed by `banks`.",
+          "These are single tokens, not a"), {}, "", {"tokens": 0}),
+        ("`bank` of text 1 stays", {}, "`bank` of text 1 leaves its own vocabulary vector at layer 4 and is nearest to "
+         "it again at layer 6, followed by `banks`.", {"left": 1}),
+        ("nearest to it again", {"left": 1}, "leaves its own vocabulary vector at layer 4; at layer 6, 2 other entries "
+         "are nearer, first of all `bank` and `banks`.", {"rank": 2}),
+        ("2 other entries are nearer", {"rank": 2}, "1 other entry is nearer", {"rank": 1}),
+        ("of text 1 stays nearest", {"tokens": 4, "asked": 1}, "", {"asked": 0}),
+        ("All 4 tokens stay nearest to their own vocabulary vector up to layer 6.", {"tokens": 4}, "", {"tokens": 3}),
+        ("All 4 tokens", {"tokens": 4}, "At layer 6, 3 tokens of 4 are nearest to their own vocabulary vector. `bank` "
          "is farthest from it: 1,200 other entries are nearer, first of all `bank` and `banks`.", {"rank": 1200}),
+        ("All 2 tokens", {"tokens": 2, "asked": 1}, "", {"asked": 0}),
+        ("`bank` of text 1 and `bank` of text 1 have a cosine of 0.99 at the embedding and 0.8 at layer 6; any two "
+         "tokens have 0.3 on average.", {"tokens": 2, "pairs": [(0.99, 0.8)]}, "", {"pairs": ()}),
+        ("; any two", {"tokens": 2, "pairs": [(0.99, 0.8)]}, "0.8 at layer 6.", {"any_two": None}),
+        ("have a cosine of", {"tokens": 2, "pairs": [(0.99, 0.8)]}, "", {"asked": 1}),
         ("The table journey_answers has 3 more.", {"tokens": 15}, "", {"tokens": 12}),
+        ("The table journey_pair_answers has 1 more.", {"tokens": 3, "pairs": [(0.9, 0.8), (0.9, 0.7)]}, "",
+         {"pairs": [(0.9, 0.8)]}),
     ],
     "training": [
-        (("None of 1 main statistics changes significantly,", "Numbers are means over layers at 6 checkpoints."),
+        (("None of 1 main statistics changes significantly,", "Numbers are means over all layers at 6 checkpoints."),
          {"mean_cosine": None}, "", {"mean_cosine": ""}),
-        ("None of 1 main statistics", {"mean_cosine": None}, ("1 of 1 main statistics changes",
-         "Ranges of steps are 95 % intervals over"), {"mean_cosine": COSINE}),
-        ("1 of 2 main statistics changes", {"mean_cosine": COSINE, "step_cosine": None},
-         "All 2 main statistics change significantly", {"step_cosine": VARIANCE}),
-        ("the mean cosine of two tokens first (half of its change between steps 10 and 1,000),",
-         {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "All 2 main statistics change significantly, averaged over "
-         "layers: the mean cosine of two tokens (half", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
-        ("Mean cosine of two tokens rises from 0.1 to 0.8, on average over layers; half of it is reached by step 100 "
-         "[10, 1,000].",
-         {"mean_cosine": COSINE}, "Mean cosine of two tokens goes from 0.1 to 0.8, on average over layers, with a turn "
-         "between steps 10 and 1,000.", {"mean_cosine": {"turn": (10, 100, 1000)}}),
-        (("rises from 0.1 to 0.8", "half of its change between steps 10 and 1,000"), {"mean_cosine": COSINE}, "",
-         {"mean_cosine": None}),
-        ("Not monotonic: mean cosine of two tokens.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "",
+        (("None of 1 main statistics",), {"mean_cosine": None}, "Another seed may change at other steps",
          {"mean_cosine": COSINE}),
-        ("averaged over layers.", {"mean_cosine": {"turn": (10, 100, 1000)}}, "averaged over layers: the",
-         {"mean_cosine": COSINE}),
+        ("No other of 2 main statistics changes significantly.", {"mean_cosine": COSINE, "step_cosine": None},
+         "1 more of 2 main statistics changes significantly: cosine of consecutive states.", {"step_cosine": VARIANCE}),
+        ("1 more of 3 main statistics changes", {"mean_cosine": COSINE, "step_cosine": COSINE, "top_variance_share":
+         None}, "2 more of 3 main statistics change significantly", {"top_variance_share": COSINE}),
+        ("The mean cosine of two tokens is the first to reach half of its change (between steps 10 and 1,000).",
+         {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
+        ("The cosine of consecutive states is the last (between steps 1,000 and 4,000).",
+         {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
+        ("Mean cosine of two tokens rises from 0.1 to 0.8, on average over all layers, embedding included; half of it "
+         "is reached by step 100 [10, 1,000].",
+         {"mean_cosine": COSINE}, "Mean cosine of two tokens rises from 0.1 to 0.5 between steps 10 and 1,000 "
+         "and falls to 0.8 by the end, on average over all layers, embedding included.", {"mean_cosine": TURN}),
+        ("to 0.5 between steps 10 and 1,000 and falls", {"mean_cosine": TURN},
+         "to 0.5 at step 100 and", {"mean_cosine": {"turn": (100, 100, 100)}}),
+        ("rises from 0.1 to 0.8", {"mean_cosine": COSINE}, "", {"mean_cosine": None}),
+        ("on average over all layers, embedding", {"mean_cosine": COSINE}, ", on average over all blocks; half",
+         {"mean_cosine": None, "step_cosine": COSINE}),
+        ("Not monotonic: cosine of consecutive states.", {"mean_cosine": TURN, "step_cosine": TURN}, "",
+         {"step_cosine": COSINE}),
     ],
     "concepts": [
         (("dec, pairs set: `a` is a shared direction from layer 2 on, strongest at layer 2 (0.6; chance",
-         "Layer 0 is the embedding. A shared direction", "A word that all second texts share makes",
-         "A concept is a shared direction at layers"), {"a": "..xx"}, "", {"a": ""}),
+         "A shared direction shows what states contain, not", "A concept is a shared direction at layers"),
+         {"a": "..xx"}, "", {"a": ""}),
         ("from layer 2 on", {"a": "..xx"}, "`a` is a shared direction in layers 1–2, strongest", {"a": ".xx."}),
         ("is a shared direction in layer 3, strongest", {"a": "...x"}, "from layer 2 on", {"a": "..xx"}),
         ("`a` is a shared direction", {"a": "..x."}, "`a` is not shown to be a shared direction at any layer.",
@@ -193,11 +225,16 @@ CASES = {
          {"pairs": 6}),
         ("for the layers and the 2 concepts of the set.", {"a": "..xx", "b": "...."}, "corrected for the layers.",
          {"b": ""}),
-        ("3 of 4 concepts are shared directions at some layer,", MANY,
-         "3 of 4 concepts are shared directions at some layer.", {"a": ".xxx"}),
-        ("Not shown for `d`.", MANY, "4 of 4 concepts", {"d": "...x"}),
+        ("3 of 4 concepts are shared directions at some layer: `a`, `b` and `c`; not shown for `d`.", MANY,
+         "4 of 4 concepts are shared directions at some layer: `a`, `b`, `c` and `d`.", {"d": "...x"}),
+        ("`f` and 2 more.", MORE_CONCEPTS, "`f` and `g`.", {"h": ""}),
         ("3 of 4 concepts are shared", MANY, "`a` is a shared direction", {"d": ""}),
-        ("Not shown for", MANY, "0 of 4 concepts are shared directions at some layer.", dict.fromkeys("abc", "....")),
+        ("; not shown for", MANY, "0 of 4 concepts are shared directions at some layer.",
+         dict.fromkeys("abc", "....")),
+        ("1 of them is so at the embedding already: a word", MANY, "2 of them are so at", {"b": "x.xx"}),
+        (("of them is", "a word that all second texts share is enough for that, and says nothing"), MANY, "",
+         {"a": ".xxx"}),
+        ("It is so at the embedding", {"a": "x.xx"}, "", {"a": "..xx"}),
         ("Warning: all texts of these pairs end in", {"a": "..xx", "same_token": "."}, "", {"same_token": None}),
     ],
     "probes": [

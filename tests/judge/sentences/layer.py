@@ -75,18 +75,19 @@ CASES = {
     "layer": [
         (("A probe shows that states contain a", "Another task may have another best layer.",
          "Intervals compare layers and poolings on the same held-out texts. They are valid for any number of layers "
-         "and poolings,", "m, every layer: Accuracy by pooling, with 95 % intervals for each layer alone, chance level "
-         "0.5. Balanced"), BEST, "", NO_CELLS),
+         "and poolings,", "m, every layer: Accuracy by pooling, with 95 % intervals for each layer alone, "
+         "majority class 0.5. Balanced"), BEST, "", NO_CELLS),
         ("account for classifiers", BEST, "Vectors are compared by their cosine.", {"kind": "scores"}),
-        (", chance level 0.5", BEST, "", {"chance": None}),
+        (", majority class 0.5", BEST, "", {"chance": None}),
+        ("(majority class 0.5)", BEST, "(chance 0.5)", {"kind": "halves"}),
         # which layer, by whether the last hidden state differs
-        ("Take layer 2 with mean pooling: the accuracy of the linear probe `mood` is 0.9 [0.8, 1.0] (chance 0.5). The "
-         "last hidden state with mean pooling scores 50 [45, 55] points less. All", BEST,
+        ("Take layer 2 with mean pooling: the accuracy of the linear probe `mood` is 0.9 [0.8, 1.0] "
+         "(majority class 0.5). The last hidden state with mean pooling scores 50 [45, 55] points less. All", BEST,
          "Keep the last hidden state with mean pooling: it scores at most 0.9 points less than",
          {"last": (0.898, 0, 0.009)}),
         ("Keep the last hidden state with mean", CLOSE, "Layer 2 with mean pooling scores best: the accuracy of the "
-         "linear probe `mood` is 0.9 [0.8, 1.0] (chance 0.5). The last hidden state with mean pooling scores 0.2 "
-         "points less (at most 1.1), which is not significant with 300 texts. 1 of", {"last": (0.898, 0, 0.011)}),
+         "linear probe `mood` is 0.9 [0.8, 1.0] (majority class 0.5). The last hidden state with mean pooling scores "
+         "0.2 points less (at most 1.1), which is not significant with 300 texts. 1 of", {"last": (0.898, 0, 0.011)}),
         ("; a decision needs about 1,300 texts.", OPEN, "", {"last": (0.85, 0, 0.1)}),
         ("The number of texts for a decision assumes", OPEN, "", {"last": (0.85, 0, 0.1)}),
         ("points less (at most 10.0), which is not significant", OPEN, "scores 5.0 [0.1, 10.0] points less. ",
@@ -94,7 +95,7 @@ CASES = {
         ("Layer 2 with mean pooling and the last", BEST | {"last": (0.9, 0, 0.1)}, "scores 0.1 points less (at most",
          {"last": (0.899, 0, 0.1)}),
         ("Take the last hidden state with mean pooling: the accuracy of the linear probe `mood` is highest", LAST,
-         "is 0.9 [0.8, 1.0] (chance 0.5). All other", {"last": None, "l4": (0.9, 0, 0)}),
+         "is 0.9 [0.8, 1.0] (majority class 0.5). All other", {"last": None, "l4": (0.9, 0, 0)}),
         ("The accuracy of the linear probe `mood` is", FEW, "Take layer 2", BEST),
         ("The best other layer, layer 2 with mean pooling, scores 30 [25", LAST,
          "points less, which is not significant.", {"l2": (0.6, 0, 0.6)}),
@@ -102,7 +103,8 @@ CASES = {
          {"l1": None, "last": None}),
         ("These 300 texts do not decide between layers: with mean pooling, none scores significantly less than the "
          "best. Highest is layer 2 with mean pooling: the accuracy of the linear probe `mood` is 0.9 [0.8, 1.0] "
-         "(chance 0.5). The last hidden state with mean pooling scores 2.0 points less (at most 10.0).", NEITHER,
+         "(majority class 0.5). The last hidden state with mean pooling scores 2.0 points less (at most 10.0).",
+         NEITHER,
          "points less (at most 10.0), which is not significant with 300 texts", {"l1": (0.7, 0.01, 0.3)}),
         ("points less (at most 10.0). 2 of 2", NEITHER, "a decision needs about 900 texts.",
          {"last": (0.88, 0, 0.1, 900)}),
@@ -135,8 +137,8 @@ CASES = {
         ("the accuracy of the linear probe `mood`", BEST, "the correlation of cosines with the scores of `mood`",
          {"kind": "scores"}),
         ("the share of texts that find their partner in `mood`", BEST | {"kind": "partners"},
-         ("the share of texts whose first half", "The halves of a text share its topic and its words, so that a search "
-         "for them needs no"), {"kind": "halves"}),
+         ("the share of texts whose first half", "For a task of your own, labels or pairs say more: the halves"),
+         {"kind": "halves"}),
         ("Share found by pooling", BEST | {"kind": "partners"}, "Correlation by pooling", {"kind": "scores"}),
         # the states and the line to copy
         ("The last hidden state is after the model's", LAST, "states = model(**inputs, "

@@ -25,7 +25,7 @@ def probed(*found, best=2, last=3, layers=4):
 def missed(*ranks, layer=3, off=None):
     """A pair a rank: of the partner among all, at a layer of three."""
     of = {"model": "dec", "partner_set": "halves", "layer": layer, "last": 3, "n": 9, "off": off}
-    of |= {"missing": len(ranks) if layer == 3 else 0}
+    of |= {"missing": len(ranks) if layer == 3 else 0, "pooling": "mean", "missed": [1, 3]}
     of |= {"begins": "one", "partner": "two", "nearest": "three"}
     return [of | {"pair": i, "rank": rank} for i, rank in enumerate(ranks)]
 
@@ -35,8 +35,9 @@ def moved(*distances):
     return [of | {"rank": i, "token": f"t{i}", "distance": far} for i, far in enumerate(distances, 1)]
 
 
-def influential(value, without, rows=1):
+def influential(value, without, rows=1, clustered=False):
     of = {"model": "dec", "corpus": "wiki", "metric": "anisotropy", "statistic": "mean_cosine", "layer": 1}
+    of |= {"clustered": clustered}
     return [of | {"text": i, "value": value, "value_without": without, "begins": "a text"} for i in range(7, 7 + rows)]
 
 
@@ -52,12 +53,13 @@ CASES = {
          {"probe_texts": probed([2], [0, 1, 2, 3], [])}, "right at layer 3 and wrong at the embedding",
          {"probe_texts": probed([3], [0], best=3)}),
         ("Which partners are missed", {"partner_texts": missed(4)}, "", {"partner_texts": []}),
-        ("1 of 9 texts do not find their partner at layer 3.", {"partner_texts": missed(4)},
-         "0 of 9 texts do not find their partner at layer 3.", {"partner_texts": missed(4, layer=1)}),
+        ("1 of 9 texts do not find their partner at layer 3 (pooling mean).", {"partner_texts": missed(4)},
+         "0 of 9 texts do not find their partner at layer 3 (pooling mean).", {"partner_texts": missed(4, layer=1)}),
         ("its partner", {"partner_texts": missed(4)}, "other text", {"partner_texts": missed(None, off=0.5)}),
         ("nearest instead", {"partner_texts": missed(4)}, "too alike by",
          {"partner_texts": missed(None, off=0.5)}),
-        ("Pairs whose cosine at layer 3 has another rank than their score", {"partner_texts": missed(None, off=-0.5)},
+        ("Pairs whose cosine at layer 3 (pooling mean) has another rank than their score",
+         {"partner_texts": missed(None, off=-0.5)},
          "do not find their partner", {"partner_texts": missed(2)}),
         (("Which tokens moved",
           "The token that is farthest from its state in the base is"),
@@ -71,6 +73,9 @@ CASES = {
         ("at layer 1 rests on text 7 most: it is 0.5, and without this text about 0.6 (20 % more).",
          {"text_influences": influential(0.5, 0.6)}, "about 0.4 (20 % less).",
          {"text_influences": influential(0.5, 0.4)}),
+        ("rests on text 7 most: it is 0.5, and without this text about", {"text_influences": influential(0.5, 0.6)},
+         "rests on the cluster of text 7 most: it is 0.5, and without this cluster about",
+         {"text_influences": influential(0.5, 0.6, clustered=True)}),
         ("50 more rows are in the table of the database.", {"text_influences": influential(0.5, 0.6, 250)}, "",
          {"text_influences": influential(0.5, 0.6, 200)}),
     ],

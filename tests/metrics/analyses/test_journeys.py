@@ -81,7 +81,7 @@ def test_against_the_models_own_states_and_brute_force(name, norm, sized):
     nearest, variants = defaultdict(list), ["without"] + ["with"] * (name in ADDED)
     for n in found[Neighbour]:
         nearest[n.positions, n.text, n.position, n.place, n.measure].append(n)
-    for text, raw in enumerate(TEXTS):
+    for text, raw in enumerate(TEXTS, 1):
         ids, states, closed, table, positions = own_states(name, sized(name), raw)
         for variant, (position, token_id) in product(variants, enumerate(ids.tolist())):
             vectors = table + (positions[position] if variant == "with" else 0)
@@ -123,12 +123,14 @@ def test_vectors_that_the_model_multiplies_are_compared_as_they_are_stored(sized
 
 def test_neighbours_of_followed_tokens_alone(sized):
     found = journey(sized("bert"), texts=TEXTS, follow=["cat", "birds"], top=3)
-    assert {(n.text, n.token) for n in found[Neighbour]} == {(0, "cat"), (1, "birds")}
-    assert {(s.text, s.token) for s in found[JourneyStep] if s.followed} == {(0, "cat"), (1, "birds")}
+    assert {(n.text, n.token) for n in found[Neighbour]} == {(1, "cat"), (2, "birds")}
+    assert {(s.text, s.token) for s in found[JourneyStep] if s.followed} == {(1, "cat"), (2, "birds")}
     assert {s.token for s in found[JourneyStep] if s.special} == {"<s>", "</s>"}
     assert {n.positions for n in found[Neighbour]} == {"without"}
     assert any(n.neighbour is None for n in found[Neighbour])  # rows that no token has are vectors, too
     assert not journey(sized("bert"), text=TEXTS[0])[TokenPair]
+    equal = journey(sized("bert"), texts=["the cat sees birds", "birds sing"])[TokenPair]
+    assert {(pair.text_a, pair.token_a, pair.text_b, pair.token_b) for pair in equal} == {(1, "birds", 2, "birds")}
 
 
 def test_tokens_of_another_width_than_the_states(sized):
@@ -196,16 +198,18 @@ def test_two_followed_tokens_beside_each_other_against_brute_force(sized):
     assert len(followed) == 3 and len(pairs) == len(found[TokenPair]) == 3 * len(states[0][1])
     for (text_a, at_a, text_b, at_b, place), pair in pairs.items():
         assert {(text_a, at_a), (text_b, at_b)} <= followed and (text_a, at_a) < (text_b, at_b)
-        x, y = states[text_a][1][place][at_a], states[text_b][1][place][at_b]
+        x, y = states[text_a - 1][1][place][at_a], states[text_b - 1][1][place][at_b]
         assert pair.cosine == pytest.approx(cosine(x, y), abs=1e-5)
         assert pair.distance == pytest.approx(np.linalg.norm(x - y), rel=1e-4, abs=1e-5)
-        rows = [x for i, of in enumerate(states) for at, x in enumerate(of[1][place]) if (i, at) not in special]
+        rows = [x for i, of in enumerate(states, 1) for at, x in enumerate(of[1][place]) if (i, at) not in special]
         assert pair.mean_cosine == pytest.approx(np.mean([cosine(x, y) for x, y in combinations(rows, 2)]), abs=1e-5)
     assert [p for p in found[TokenPair] if p.token_a == p.token_b and p.place.site == "embedding"], "two birds"
     path = [place for place in states[0][1] if place.site in ("embedding", "block")]
     for name, places in (("pca-joint", path), ("pca-joint-without-last", path[:-1])):
         points = [point for point in found[Point] if point.projection == name]
-        rows = [(f"text {i}", place, at) for i, of in enumerate(states) for place in places for at in range(len(of[0]))]
+        rows = [
+            (f"text {i}", place, at) for i, of in enumerate(states, 1) for place in places for at in range(len(of[0]))
+        ]
         assert [(point.part, point.place, point.point) for point in points] == rows
         scores = coordinates(np.concatenate([of[1][place] for of in states for place in places]), 3)
         np.testing.assert_allclose([(p.x, p.y, p.z) for p in points], scores, rtol=1e-4, atol=1e-5)

@@ -59,7 +59,7 @@ def test_what_can_be_read_is_read(made_up, computed, hidden):
         assert ("hidden_floor", all_of_it) not in values
     for place in context.layout.places:  # what became of each text is the accuracy, and the text is that of the corpus
         own = [row for row in rows["probe_texts"] if row.place == place]
-        assert sorted((row.text, row.label) for row in own) == [(i, text[0]) for i, text in enumerate(TEXTS)]
+        assert sorted((row.text, row.label) for row in own) == [(i, text[0]) for i, text in enumerate(TEXTS, 1)]
         assert Counter(row.fold for row in own) == dict.fromkeys(range(5), 48)
         assert np.mean([row.linear for row in own]) == pytest.approx(values["linear", place].value)
         told = [row.hidden for row in own]
