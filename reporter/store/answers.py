@@ -89,9 +89,7 @@ class ChangeAnswer(OfLastCheckpoint, table="change_answers"):
     """Changes of a model against its base, on a corpus."""
 
     compared = (
-        Comparable(
-            ("verdict", "changed", "small", "first_layer", "largest_step", "last_cosine", "last_linear"), "corpus"
-        ),
+        Comparable(("changed", "small", "first_layer", "largest_step", "last_cosine", "last_linear"), "corpus"),
         Comparable(("last_distance",), "corpus", interval=("last_low", "last_high")),
         Comparable(("loss",), "corpus", interval=("loss_low", "loss_high")),
         Comparable(("divergence",), "corpus", interval=("divergence_low", "divergence_high")),

@@ -127,10 +127,15 @@ class Store:
                     _put(connection, name, key, row)
 
     def replace(self, name: str, study: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Store all rows that a table has of a study, in place of the earlier ones; ``study`` may be left out."""
+        """Store all rows that a table has of a study, in place of the earlier ones; ``study`` may be left out.
+
+        Nothing is written where they are the same: pages would be older than the database.
+        """
         table = find_table(name)
         cleaned = [clean_row(table, {"study": study, **row}) for row in rows]
-        if not cleaned and not self._rows(f"SELECT 1 FROM {name} WHERE study = ? LIMIT 1", [study]):
+        columns = ", ".join(f'"{column}"' for column in table.types)
+        stored = self._rows(f"SELECT {columns} FROM {name} WHERE study = ?", [study])
+        if sorted(map(repr, stored)) == sorted(repr(tuple(map(row.get, table.types))) for row in cleaned):
             return
         with self._file.writing() as connection:
             connection.execute(f"DELETE FROM {name} WHERE study = ?", [study])
