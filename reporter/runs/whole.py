@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +77,7 @@ def write_statistics(store: Store, study: str) -> None:
         if statistic.floor:
             texts = {"title": f"{statistic.title}: chance level", "definition": f"chance level of {full_name}"}
             rows.append({**facts, **texts, "statistic": f"{name}_floor", "main": False})
-    stored = store.records("SELECT * EXCLUDE (study) FROM statistics WHERE study = ?", [study])
-    if sorted(stored, key=_full_name) != sorted(rows, key=_full_name):  # else pages would be older than the database
-        store.replace("statistics", study, rows)
-
-
-_full_name = itemgetter("metric", "statistic")
+    store.replace("statistics", study, rows)
 
 
 _MODELS = """
@@ -251,11 +245,11 @@ def judge_claims(study: Study, store: Store, progress: Progress, partial: bool =
     judged = [verdict for verdict in verdicts if verdict.claim not in skipped]
     rows = [verdict.record({}, 0) | {"detail": json.dumps(verdict.detail, ensure_ascii=False)} for verdict in judged]
     rows += [row | {"number": numbers[row["claim"]]} for row in stored if row["claim"] in skipped]
-    _replace(store, "claims", study.study, rows, stored)
+    store.replace("claims", study.study, rows)
     stored = store.records(_BY_MODEL, {"study": study.study})
     rows = [row.record({}, 0) for verdict in judged for row in verdict.by_model]
     rows += [row for row in stored if row["claim"] in skipped]
-    _replace(store, "claims_by_model", study.study, rows, stored)
+    store.replace("claims_by_model", study.study, rows)
     tested = [verdict for verdict in judged if verdict.reading == 1]
     for verdict in tested:
         for text in (line(verdict), *more(verdict)):
@@ -345,8 +339,7 @@ def write_answers(store: Store, study: str, progress: Progress) -> None:
             progress.note(f"{study}: the answer to {question.name!r} failed: {describe(error)}")
             continue
         for name, rows in answer.tables.items():
-            stored = store.records(f"SELECT * FROM {name} WHERE study = $study", {"study": study})
-            _replace(store, name, study, [dict(row) for row in rows], stored)
+            store.replace(name, study, rows)
 
 
 def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
@@ -395,18 +388,6 @@ def _answers(store: Store, study: str, names: Sequence[str]) -> list[Answer]:
         replace(answer, tables={name: as_named(rows, order) for name, rows in answer.tables.items()})
         for answer in answers
     ]
-
-
-def _replace(
-    store: Store, table: str, study: str, rows: Sequence[dict[str, Any]], stored: Sequence[Mapping[str, Any]]
-) -> None:
-    """Replace the rows of a study if they changed."""
-    if _keys(rows) != _keys(stored):
-        store.replace(table, study, list(rows))
-
-
-def _keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return sorted(json.dumps(dict(row), sort_keys=True, default=str) for row in rows)
 
 
 _LOOK = "look"  # a study's own templates and stylesheet, beside its pages
