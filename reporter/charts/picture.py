@@ -382,7 +382,7 @@ class Figure:
 
     def values(self, panels: Sequence[tuple[Panel, pd.DataFrame]]) -> dict[str, Any]:
         """Return the values of the specs' parameters."""
-        reach = axis_shown(self.drawn, panels, self.choice)
+        reach = axis_shown(self.drawn, self.scene, self.choice)
         values: dict[str, Any] = {"at": -1}  # the slider is the page's
         values |= {"low": reach.low, "high": reach.high, "note": reach.note} if reach else {}
         picks = picked(self.drawn, self.choice)
