@@ -1,6 +1,7 @@
 // Vega-Lite charts: one way to draw them for all pages. THEMES comes from reporter.charts.styles.
 
 import { all, find, make } from "./dom.js";
+import { estimate, short } from "./numbers.js";
 import { drawTheme } from "./page.js";
 
 /** @type {WeakMap<Element, { view: any, finalize: () => void, own: any, spec: object, theme: string, height?: number, names?: object, look?: object, press?: ChartOptions["press"] }>} */
@@ -57,7 +58,7 @@ async function draw(element, spec, rows, { label, signals = {}, dark = {}, heigh
     renderer,
     config: THEMES[theme],
     actions: false,
-    tooltip: tips ? { theme } : () => {},
+    tooltip: tips ? { theme, formatTooltip } : () => {},
     logLevel: 1,
     ast: true,  // expressions are read and not compiled: the page's policy lets no text become a script
   });
@@ -102,6 +103,15 @@ export function unmountChart(element) {
 const FAR = 40;  // pixels between a finger and the mark that it means
 export const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
+// What a mark says as labels and texts: numbers as everywhere, the one before `from` and `to` with its interval.
+function written(says) {
+  const parts = Object.entries(says).filter(([, value]) => value !== "undefined");
+  const at = parts.findIndex(([name]) => name === "from");
+  const text = (value, i) => (typeof value !== "number" ? value === "null" && !parts[i][0].startsWith("token") ? "–" : String(value) : i === at - 1 ? estimate(value, parts[at][1], parts[at + 1][1]) : short(value));
+  return parts.map(([name, value], i) => [name, text(value, i)]).filter(([name]) => name !== "from" && name !== "to");
+}
+const formatTooltip = (says, clean) => `<table>${written(says).map(([name, text]) => `<tr><td class="key">${clean(name)}</td><td class="value">${clean(text)}</td></tr>`).join("")}</table>`;
+
 // The marks of a drawing that say something, wherever in its groups they lie.
 export function marksOf(view) {
   const found = /** @type {Mark[]} */ ([]);
@@ -141,7 +151,7 @@ export function letRead(plot) {
   const tell = (/** @type {Mark | null} */ mark) => {
     at = mark;
     if (!mark) { told.remove(); return ring.remove(); }
-    told.textContent = Object.entries(mark.says).map(([name, value]) => `${name} ${value}`).join(" · ");
+    told.textContent = written(mark.says).map(pair => pair.join(" ")).join(" · ");
     const drawing = find("svg.marks, canvas.marks", plot).getBoundingClientRect(), box = plot.getBoundingClientRect();
     ring.style.left = `${drawing.left - box.left + mark.x}px`;
     ring.style.top = `${drawing.top - box.top + mark.y}px`;

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LIT = "length(highlight) == 0 || indexof(highlight, datum.model) >= 0"
-NUMBER = ".4~g"
 AXES = ["PC1", "PC2", ""]
 """Names of the axes of points in a plane of two components."""
 LABELLED = {"condition": {"test": "datum.label === ''", "value": 0}, "value": 1}
@@ -327,28 +326,21 @@ def cosine_colour() -> Any:
     return alt.Color("cosine:Q", scale=scale, legend=None)
 
 
-FORMATS = {
-    "count": ",", "n": ",", "n_a": ",", "n_b": ",", "step": ",", "components": "d", "position": "d", "position_a": "d",
-    "position_b": "d", "distance": "d", "layer": "d", "layer_a": "d", "layer_b": "d", "rank": "d", "scale": "d",
-    "depth": ".2~f", "cut": "~g", "left_out": ".2%", "p": ".2~g",
-}  # fmt: skip
-TEXTS = {
-    "part", "model", "model_a", "model_b", "checkpoint", "sort", "concept", "concept_a", "concept_b", "text_group",
-    "control", "classifier", "pooling", "kind", "token", "feature", "score", "method", "run", "where",
-}  # fmt: skip
 TITLES = {"ci_low": "from", "ci_high": "to"}
 
 
 def tooltips(*columns: str, frame: pd.DataFrame | None = None, **titles: str) -> list[Any]:
-    """Return the tooltip of a mark: text as text, whole numbers whole, others with four digits."""
+    """Return the tooltip of a mark; the page writes its numbers (``written`` in ``templates/charts.js``)."""
     titles = {name: name.replace("_", " ") for name in columns} | TITLES | titles
-    tooltips = []
-    for name in columns:
-        if name in TEXTS:
-            tooltips.append(alt.Tooltip(f"{name}:N", title=titles[name]))
-        elif frame is None or name not in ("ci_low", "ci_high", "floor") or has(frame, name):
-            tooltips.append(alt.Tooltip(f"{name}:Q", format=FORMATS.get(name, NUMBER), title=titles[name]))
-    return tooltips
+    shown = [
+        name for name in columns if frame is None or name not in ("ci_low", "ci_high", "floor") or has(frame, name)
+    ]
+    return [alt.Tooltip(name, title=titles[name], **_as_it_is(name)) for name in shown]
+
+
+def _as_it_is(name: str) -> dict[str, str]:
+    """Return how a tooltip hands over a column: a share as per cent, all others unformatted."""
+    return {"type": "quantitative", "format": ".2%"} if name == "left_out" else {"type": "nominal"}
 
 
 @cache

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, TextIO
 
-from reporter.core.numbers import counted, duration_text
+from reporter.core.numbers import counted, duration
 
 REST, TRAINING = "other", "training"
 
@@ -128,7 +128,7 @@ class _RunningStep:
         if not self.unit or self.done - self._before < self.total / 10:
             return ""
         seconds = (time.perf_counter() - self.began) * (self.total - self.done) / (self.done - self._before)
-        return f", about {duration_text(seconds)} left"
+        return f", about {duration(seconds, rough=True)} left"
 
     def __str__(self) -> str:
         if not self.total:
@@ -167,7 +167,7 @@ class Whole:
         if share < _KNOWN_FROM:
             return text
         whole = self.seconds() / share
-        left = f"about {duration_text(whole * (1 - share))} of {duration_text(whole)} left"
+        left = f"about {duration(whole * (1 - share), rough=True)} of {duration(whole, rough=True)} left"
         return f"{text} ({share:.0%} of the run, {left})"
 
 

@@ -9,7 +9,7 @@ from reporter.charts import captions
 from reporter.charts.captions import CLOSE, FIXED, LOG, Axis, AxisLimits, axes_of, axis, hull, reaches_of
 from reporter.charts.layout import Scene
 from reporter.charts.styles import style_models
-from reporter.core.numbers import seconds, short, span
+from reporter.core.numbers import duration, short, span
 
 ROLES = {"bert": "encoder"} | dict.fromkeys(("gpt2", "llama", "opt", "dreams"), "decoder")
 SCENE = Scene("s", style_models(ROLES), ["text tokens", "without sinks"], [], ["wiki"])
@@ -148,4 +148,4 @@ def test_numbers_are_short():
     assert {value: short(value) for value in written} == written
     assert span([-0.059, 0.11]) == "−0.059 to 0.11", "no dash beside a minus"
     assert span([10.23, 10.36]) == "10.2–10.4" and span([1e-17, 2.0]) == "≈ 0 to 2"
-    assert [seconds(s) for s in (0.42, 185, 7800, None)] == ["0.4 s", "3 min 05 s", "2 h 10 min", "–"]
+    assert [duration(s) for s in (0.42, 185, 7800, None)] == ["0.4 s", "3 min 05 s", "2 h 10 min", "–"]
