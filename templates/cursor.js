@@ -30,7 +30,7 @@ function valuesAt(panel, place) {
   const of = model => /** @type {Row} */ (rows.get(model));
   const layers = new Set(models.map(model => of(model).layer));
   const same = panel.along === "depth" && layers.size === 1 && new Set(models.map(model => of(model).depth)).size === 1 && typeof of(models[0]).layer === "number";
-  const where = panel.along === "step" ? `Step ${short(models.length ? of(models[0]).step : place)}` : same ? `Layer ${[...layers][0]}` : `Depth ${place.toFixed(2)}`;
+  const where = panel.along === "step" ? `Step ${short(models.length ? of(models[0]).step : place)}` : same ? `Layer ${[...layers][0]} · depth ${of(models[0]).depth.toFixed(2)}` : `Depth ${place.toFixed(2)}`;
   // a band over training is of a mean over models
   const measured = models.map(model => [of(model).value, ...(panel.along === "step" ? [] : [of(model).ci_low, of(model).ci_high])]);
   const [one, other] = measured, two = typeof one?.[0] === "number" && typeof other?.[0] === "number";

@@ -381,6 +381,7 @@ export class Panel {
         tips: !this.along,
         names: Object.keys(chosen.names).length ? chosen.names : undefined,
         look: look(),
+        quantity: textOf(chart.id, "statistic") ?? chart.title,
         height: this.height,
         renderer: rows.length > MOST_ELEMENTS[0] || rows.length * chart.panels.size > MOST_ELEMENTS[1] ? "canvas" : "svg",
         press: (datum, mark) => { if (datum.model && mark !== "area") this.element.dispatchEvent(new CustomEvent("press-model", { bubbles: true, detail: datum.model })); },

@@ -4,14 +4,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import Any
 
 from reporter.charts.formulas import as_plain, pieces
-from reporter.charts.layout import VIEWS
-from reporter.charts.picture import Figure, capitalised
+from reporter.charts.picture import Figure
 from reporter.charts.styles import ordered
-from reporter.core.numbers import Measured, compared, estimate, estimates, is_null, p_value, whole
+from reporter.core.numbers import estimate, is_null, p_value, whole
 from reporter.core.places import place as layer_name
 from reporter.judge.numbers import with_analyses
 from reporter.report.citing import in_words, read_passes, span
@@ -192,7 +190,7 @@ def environment(name: str, width: float, *lines: str) -> str:
     return "\n".join([rf"\begin{{{name}}}[tp]", *(f"  {line}" for line in (r"\centering", *lines)), rf"\end{{{name}}}"])
 
 
-# The tables of a paper: models, corpora, the comparison of models, claims and findings.
+# The tables of a paper: models, corpora, claims, findings, and numbers by layer.
 
 
 NAMES = 0.85
@@ -203,11 +201,10 @@ SHORT = 15
 """Three intervals with fewer letters stand beside each other in a column of a paper, below their numbers."""
 
 
-def tables_of(contents: Contents, width: float) -> dict[str, list[PaperTable]]:
+def tables_of(contents: Contents) -> dict[str, list[PaperTable]]:
     """Return the tables of a study by the names of their files; none is empty."""
     tables = [made(contents) for made in (_models, _corpora, _claims, _findings)]
-    shown = {table.name: [table] for table in tables if table.rows}
-    return shown | _compared(contents, width)
+    return {table.name: [table] for table in tables if table.rows}
 
 
 def _models(contents: Contents) -> PaperTable:
@@ -257,51 +254,6 @@ def _findings(contents: Contents) -> PaperTable:
     return PaperTable("findings", caption, {"Finding": 5.0, "Effect": 2.5, "p": 1.6}, rows)
 
 
-def _compared(contents: Contents, width: float) -> dict[str, list[PaperTable]]:
-    """Models against statistics, for each corpus and token set; role means first, where there are some of both roles.
-
-    The longer side goes down the page. The first table is ``compared``, and the others say what they are.
-    """
-    if contents.compared is None:
-        return {}
-    tables: dict[str, list[PaperTable]] = {}
-    names = [capitalised(drawn.chart.title) for drawn in contents.compared.charts]
-    for comparison in contents.compared.tables:
-        roles = [line | {"name": line["name"].partition(",")[0]} for line in comparison["roles"]]
-        kinds = {"roles": roles, "models": comparison["models"]} if len(roles) > 1 else {"": comparison["models"]}
-        for place, view in enumerate(contents.compared.views):
-            for kind, lines in kinds.items():
-                name = "-".join(
-                    filter(
-                        None, ("compared", kind, str(comparison["corpus"]).replace(".", "-"), view.replace(" ", "-"))
-                    )
-                )
-                what = "Means over models and layers" if kind == "roles" else "Mean over the embedding and all blocks"
-                tokens = VIEWS.get(view, view)
-                caption = f"{what}, with 95 % intervals, on {comparison['corpus']}. Computed from {tokens}."
-                names_of_lines = [line["name"] for line in lines]
-                numbers = [[_measured(cell["numbers"][place]) for cell in line["cells"]] for line in lines]
-                columns = [estimates(column) for column in zip(*numbers, strict=True)]
-                difference = comparison["difference"]
-                if difference and len(lines) == 2:
-                    names_of_lines.append(difference["name"])
-                    gaps = [_measured(cell["numbers"][place]) for cell in difference["cells"]]
-                    columns = [
-                        list(compared(a, b, gap)) if not is_null(gap[0]) else [*texts, "–"]
-                        for a, b, gap, texts in zip(*numbers, gaps, columns, strict=True)
-                    ]
-                    caption += " The difference is paired over texts where both models read the same ones."
-                if any(not is_null(value) and is_null(low) for line in numbers for value, low, _ in line):
-                    caption += " Numbers without brackets have no interval."
-                cells = [list(line) for line in zip(*columns, strict=True)]
-                measured = [any(cell != "–" for cell in of_models) for of_models in zip(*cells, strict=True)]
-                rows = [list(compress(row, measured)) for row in cells]
-                grid = PaperTable(name if tables else "compared", caption, {}, rows)
-                shown = list(compress(names, measured))
-                tables[grid.name] = _split(grid, shown, names_of_lines, width)
-    return tables
-
-
 def profile_tables(figure: Figure, width: float) -> list[PaperTable]:
     """Return the numbers of a profile by layer and model, in the words of a paper; a table for each panel.
 
@@ -324,11 +276,11 @@ def profile_tables(figure: Figure, width: float) -> list[PaperTable]:
             caption = f"{figure.quantity} with 95 % intervals{f', on {panel.label}' if panel.label else ''}. {said}"
             rows_of_models = [[by_model.get(model, "–") for by_model in cells.values()] for model in models]
             grid = PaperTable("-".join(filter(None, (name, panel.value))), caption.strip(), {}, rows_of_models)
-            tables += _split(grid, list(cells), models, width, "Block" if step else "Layer")
+            tables += split(grid, list(cells), models, width, "Block" if step else "Layer")
     return tables
 
 
-def _split(
+def split(
     grid: PaperTable, subjects: Sequence[str], models: Sequence[str], width: float, what: str = "Statistic"
 ) -> list[PaperTable]:
     """Return the parts of a table that fit the width, the longer side down the page; ``grid`` has a row a model."""
@@ -348,12 +300,8 @@ def _split(
     return parts
 
 
-def _measured(row: Mapping[str, Any]) -> Measured:
-    return row["value"], row["ci_low"], row["ci_high"]
-
-
 def _estimate(row: Mapping[str, Any]) -> str:
-    return estimate(*_measured(row))
+    return estimate(row["value"], row["ci_low"], row["ci_high"])
 
 
 def _with_p(p: Any) -> str:
