@@ -198,7 +198,13 @@ class Progress:
             cells: how many cells the run has.
             done: returns how many of them are done.
             steps: the weight of each step that they need, by name.
+
+        Inside of another such block only ``done`` is taken over: workers did steps before the cells are computed.
         """
+        if self._whole is not None:
+            self._whole.done = done
+            yield
+            return
         began, trained = time.perf_counter(), self.clock.of(TRAINING)
 
         def seconds() -> float:
@@ -210,10 +216,10 @@ class Progress:
         finally:
             self._whole = None
 
-    def finished(self, step: str) -> None:
-        """Count a step of the run as done, also one that was done before."""
+    def finished(self, step: str, share: float = 1.0) -> None:
+        """Count a step of the run, or a further share of it, as done, also one that was done before."""
         if self._whole and step in self._whole.steps:
-            self._whole.shares[step] = 1.0
+            self._whole.shares[step] = min(1.0, share + self._whole.shares.get(step, 0.0))
 
     @contextmanager
     def reminding(self) -> Iterator[None]:

@@ -392,6 +392,7 @@ def csv_field(value: Any) -> str:
     """Return a value as a field of a CSV, NULL as nothing; a spreadsheet does not run it."""
     if value is None:
         return ""
+    value = value.tolist() if hasattr(value, "tolist") else value  # a list of a database is an array in pandas
     text = _text(value)
     if isinstance(value, str | dict | list | tuple):
         text = _FORMULA.sub("'", text)
