@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -93,12 +93,12 @@ def reaches_of(frame: pd.DataFrame, reach: AxisLimits, scene: Scene, picks: Sequ
     import pandas as pd
 
     names = [*WHO_AND_WHERE, *(name for pick in picks for name in pick.name.split("|"))]
-    keys = frame[[name for name in dict.fromkeys(names) if name in frame]].astype("string").fillna(MEAN)
-    if "site" in keys:
-        keys["site"] = keys["site"].where(keys["site"] == ATTENTION, "block")
-    parts = list(dict.fromkeys(keys.itertuples(index=False, name=None)))
-    place = {part: number for number, part in enumerate(parts)}
-    part_of = np.array([place[part] for part in keys.itertuples(index=False, name=None)], int)
+    columns = {name: _keys(frame[name].tolist()) for name in dict.fromkeys(names) if name in frame}
+    if "site" in columns:
+        columns["site"] = [site if site == ATTENTION else "block" for site in columns["site"]]
+    place: dict[tuple[str, ...], int] = {}
+    part_of = np.array([place.setdefault(part, len(place)) for part in zip(*columns.values(), strict=True)], int)
+    parts = list(place)
     is_chance, least = _is_chance(frame, reach), least_of(frame, scene)
     ends: dict[str, list[list[float]]] = {name: [[] for _ in parts] for name in ("values", "chance")}
     for name in ("value", "ci_low", "ci_high"):
@@ -114,7 +114,13 @@ def reaches_of(frame: pd.DataFrame, reach: AxisLimits, scene: Scene, picks: Sequ
             linear = _named(axis([*values, *([0.0] if reach.zero else [])], null, reach.bounds), reach)
             log = logarithmic(values, null, least)
             reaches.append((*part, linear.low, linear.high, linear.note, log.low, log.high))
-    return pd.DataFrame(reaches, columns=[*keys.columns, "low", "high", "note", "log_low", "log_high"])
+    return pd.DataFrame(reaches, columns=[*columns, "low", "high", "note", "log_low", "log_high"])
+
+
+def _keys(values: Sequence[Any]) -> list[str]:
+    """Return values as selectors name them."""
+    texts = {value: MEAN if is_null(value) else str(value) for value in dict.fromkeys(values)}
+    return [texts[value] for value in values]
 
 
 def hull(reaches: pd.DataFrame, every: Axis, log: bool = False, close: bool = False) -> Axis:
