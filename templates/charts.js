@@ -113,7 +113,12 @@ function written(says) {
   const text = (value, i) => (typeof value !== "number" ? value === "null" && !parts[i][0].startsWith("token") ? "–" : String(value) : i === at - 1 ? estimate(value, parts[at][1], parts[at + 1][1]) : short(value));
   return parts.map(([name, value], i) => [name, text(value, i)]).filter(([name]) => name !== "from" && name !== "to");
 }
-const formatTooltip = (says, clean) => `<table class="values">${written(says).map(([name, text]) => `<tr><th>${clean(name)}</th><td>${clean(text)}</td></tr>`).join("")}</table>`;
+function formatTooltip(says, clean) {
+  if (typeof says !== "object") return clean(String(says));
+  const { title, ...rest } = says;
+  const rows = written(rest).map(([name, text]) => `<tr><th>${clean(name)}</th><td>${clean(text)}</td></tr>`);
+  return `${title ? `<h2>${clean(String(title))}</h2>` : ""}<table class="values">${rows.join("")}</table>`;
+}
 
 // The marks of a drawing that say something, wherever in its groups they lie.
 export function marksOf(view) {

@@ -335,7 +335,7 @@ def training(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatisti
     domain = [steps[0], steps[-1]] if steps else [0, 1]
     scale = alt.Scale(type="symlog", constant=first, domain=domain, nice=False, **parts.LEAVES_ROOM)
     axis = alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy", labelFlush=False)
-    x = alt.X("step:Q", title="training step (logarithmic)", scale=scale, axis=axis)
+    x = alt.X("step:Q", title="training step (log)", scale=scale, axis=axis)
     tooltip = parts.tooltips("model", "step", "value", value=subject.title)
     title = parts.axis_title(subject)
     course = parts.course(alt.Chart(), styles, x, parts.value_axis(title=title), tooltip)

@@ -78,7 +78,7 @@ def test_a_mouse_reads_all_models_in_all_charts_a_press_keeps_the_cursor_and_key
     for key, expected in ((".", 0), (".", 1 / 8), (",", 0)):  # the first layer of the deepest model comes next
         page.run(PRESS, key)
         page.until(depth, expected)
-    assert page.texts(f"{FIGURE} .at-depth b") == ["Layer 0"]
+    assert page.texts(f"{FIGURE} .at-depth b") == ["Layer 0 · depth 0.00"]
 
 
 def test_models_are_hidden_alone_and_renamed_and_the_address_says_so(page, open_at, reports):
