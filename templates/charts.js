@@ -1,9 +1,10 @@
 // Vega-Lite charts: one way to draw them for all pages. THEMES comes from reporter.charts.styles.
 
 import { all, find, make } from "./dom.js";
+import { estimate, short } from "./numbers.js";
 import { drawTheme } from "./page.js";
 
-/** @type {WeakMap<Element, { view: any, finalize: () => void, own: any, spec: object, theme: string, height?: number, names?: object, look?: object, press?: ChartOptions["press"] }>} */
+/** @type {WeakMap<Element, { view: any, finalize: () => void, own: any, spec: object, theme: string, height?: number, names?: object, look?: object, quantity?: string, press?: ChartOptions["press"] }>} */
 const mounted = new WeakMap();
 
 // The last call for each element.
@@ -26,12 +27,12 @@ const nameless = new MutationObserver(records => {
 });
 
 /** @type {typeof mountChart} */
-async function draw(element, spec, rows, { label, signals = {}, dark = {}, height, names: called, look, renderer = "svg", tips = true, press }) {
+async function draw(element, spec, rows, { label, signals = {}, dark = {}, height, names: called, look, quantity = "", renderer = "svg", tips = true, press }) {
   const theme = drawTheme();
   const named = called ? rows.map(row => renamed(row, called)) : rows;
   const names = (spec.params ?? []).map(param => param.name).filter(name => signals[name] !== undefined);
   const old = mounted.get(element);
-  if (old && old.spec === spec && old.theme === theme && old.height === height && old.names === called && old.look === look) {
+  if (old && old.spec === spec && old.theme === theme && old.height === height && old.names === called && old.look === look && old.quantity === quantity) {
     old.press = press;
     for (const name of names) old.view.signal(name, signals[name]);
     // what stands beside a chart may have changed its width, of which Vega learns from windows alone
@@ -44,6 +45,7 @@ async function draw(element, spec, rows, { label, signals = {}, dark = {}, heigh
   const own = JSON.parse(JSON.stringify(spec), (key, value) => {
     if (typeof value === "string") return Object.hasOwn(swap, value) ? swap[value] : called && (key === "test" || key === "filter") ? quotedAs(value, called) : value;
     if (called && key === "domain" && Array.isArray(value)) return value.map(name => called[name] ?? name);
+    if (value?.type === "quantitative" && value.title === null) return { ...value, title: inLines(quantity) };
     return look && value?.field === "model" ? looking(value, look, swap) : value;
   });
   own.description = label;
@@ -57,16 +59,18 @@ async function draw(element, spec, rows, { label, signals = {}, dark = {}, heigh
     renderer,
     config: THEMES[theme],
     actions: false,
-    tooltip: tips ? { theme } : () => {},
+    tooltip: tips ? { theme, formatTooltip } : () => {},
     logLevel: 1,
     ast: true,  // expressions are read and not compiled: the page's policy lets no text become a script
   });
-  const chart = { view, finalize, own, spec, theme, height, names: called, look, press };
+  const chart = { view, finalize, own, spec, theme, height, names: called, look, quantity, press };
   mounted.set(element, chart);
   // where the nearest mark counts, the pointer is on its cell, whose datum is the mark
   view.addEventListener("click", (_, item) => { if (item?.datum) chart.press?.(item.isVoronoi ? item.datum.datum : item.datum, item.mark?.marktype); });
   return view;
 }
+// The title of an axis, in lines that fit beside a small chart (axis_title in reporter.charts.parts).
+const inLines = text => text.replace(/(.{1,28})(?: |$)/g, "$1\n").trim().split("\n");
 // Models in the colours and the order that the reader chose: how a channel shows them.
 function looking(channel, { colours, order }, swap) {
   const { scale } = channel, inOrder = names => [...order.filter(name => names.includes(name)), ...names.filter(name => !order.includes(name))];
@@ -101,6 +105,20 @@ export function unmountChart(element) {
 // Single marks of a chart, read one by one: arrow keys go from mark to mark, a press or a finger takes the nearest.
 const FAR = 40;  // pixels between a finger and the mark that it means
 export const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+// What a mark says as labels and texts: numbers as everywhere, the one before `from` and `to` with its interval.
+function written(says) {
+  const parts = Object.entries(says).filter(([, value]) => value !== "undefined");
+  const at = parts.findIndex(([name]) => name === "from");
+  const text = (value, i) => (typeof value !== "number" ? value === "null" && !parts[i][0].startsWith("token") ? "–" : String(value) : i === at - 1 ? estimate(value, parts[at][1], parts[at + 1][1]) : short(value));
+  return parts.map(([name, value], i) => [name, text(value, i)]).filter(([name]) => name !== "from" && name !== "to");
+}
+function formatTooltip(says, clean) {
+  if (typeof says !== "object") return clean(String(says));
+  const { title, ...rest } = says;
+  const rows = written(rest).map(([name, text]) => `<tr><th>${clean(name)}</th><td>${clean(text)}</td></tr>`);
+  return `${title ? `<h2>${clean(String(title))}</h2>` : ""}<table class="values">${rows.join("")}</table>`;
+}
 
 // The marks of a drawing that say something, wherever in its groups they lie.
 export function marksOf(view) {
@@ -141,7 +159,7 @@ export function letRead(plot) {
   const tell = (/** @type {Mark | null} */ mark) => {
     at = mark;
     if (!mark) { told.remove(); return ring.remove(); }
-    told.textContent = Object.entries(mark.says).map(([name, value]) => `${name} ${value}`).join(" · ");
+    told.textContent = written(mark.says).map(pair => pair.join(" ")).join(" · ");
     const drawing = find("svg.marks, canvas.marks", plot).getBoundingClientRect(), box = plot.getBoundingClientRect();
     ring.style.left = `${drawing.left - box.left + mark.x}px`;
     ring.style.top = `${drawing.top - box.top + mark.y}px`;

@@ -2,10 +2,10 @@
 
 import { unmountChart, viewOf } from "./charts.js";
 import { all, find, make } from "./dom.js";
+import { short } from "./numbers.js";
 import { given, keep, onBack, page, placeOfAddress } from "./page.js";
 import { choose, chosen, hidePanels, nameOf, panels, refreshAll } from "./panels.js";
 import { rowsAt } from "./rows.js";
-import { short } from "./tokens.js";
 
 const field = id => /** @type {any} */ (document.getElementById(id));
 // Numbers outside of charts are those of the first token set where both are shown.

@@ -3,10 +3,10 @@
 
 import { viewOf } from "./charts.js";
 import { all, make } from "./dom.js";
+import { compared, estimates, short } from "./numbers.js";
 import { given, keep, page, tip } from "./page.js";
 import { chosen, nameOf, panels, sorted } from "./panels.js";
 import { rowsAt } from "./rows.js";
-import { short } from "./tokens.js";
 
 const MOST = 14;  // models in a tip
 let pinned = -1;
@@ -23,28 +23,24 @@ function stops() {
   return [...new Set(depths.length ? depths : [0, 1])].sort((a, b) => a - b);
 }
 const swatch = model => document.querySelector(`button.model[data-model="${CSS.escape(model)}"] .swatch`)?.cloneNode(true);
-const interval = row => (typeof row.ci_low === "number" && typeof row.ci_high === "number" ? `[${short(row.ci_low)}, ${short(row.ci_high)}]` : "");
-// The difference of two numbers as they are shown.
-function difference(one, other) {
-  const [a, b] = [one, other].map(value => String(Number(value.toPrecision(4))));
-  const decimals = Math.max(...[a, b].map(text => (text.split(".")[1] ?? "").length));
-  const value = Number(a) - Number(b);
-  return `${a}${b}`.includes("e") ? short(value) : value.toFixed(decimals).replace("-", "−");
-}
 // What a panel shows there: where that is, and of each model its name, its value and the interval.
 function valuesAt(panel, place) {
   const rows = rowsAt(panel.rows, place, panel.along), order = [...sorted(), ...page.baselines, ...Object.values(page.means ?? {})];
   const models = [...rows.keys()].sort((a, b) => order.indexOf(a) - order.indexOf(b));
   const of = model => /** @type {Row} */ (rows.get(model));
-  // a band over training is of a mean over models
   const layers = new Set(models.map(model => of(model).layer));
   const same = panel.along === "depth" && layers.size === 1 && new Set(models.map(model => of(model).depth)).size === 1 && typeof of(models[0]).layer === "number";
   // a step from layer 3 to layer 4 is a number of block 4
   const placeOf = layer => (panel.chart.options.blocks ? `block ${layer + 1}` : `layer ${layer}`);
-  const where = panel.along === "step" ? `Step ${short(models.length ? of(models[0]).step : place)}` : same ? placeOf([...layers][0]).replace(/^./, first => first.toUpperCase()) : `Depth ${place.toFixed(2)}`;
-  const lines = models.map(model => ({ model, name: nameOf(model), about: same || typeof of(model).layer !== "number" ? "" : placeOf(of(model).layer), value: short(of(model).value, 4), interval: panel.along === "step" ? "" : interval(of(model)) }));
-  const [one, other] = models.map(model => of(model).value);
-  if (typeof one === "number" && typeof other === "number") lines.push({ model: "", name: `${nameOf(models[0])} − ${nameOf(models[1])}`, about: "", value: difference(one, other), interval: "" });
+  const here = () => `${placeOf([...layers][0]).replace(/^./, first => first.toUpperCase())} · depth ${of(models[0]).depth.toFixed(2)}`;
+  const where = panel.along === "step" ? `Step ${short(models.length ? of(models[0]).step : place)}` : same ? here() : `Depth ${place.toFixed(2)}`;
+  // a band over training is of a mean over models
+  const measured = models.map(model => [of(model).value, ...(panel.along === "step" ? [] : [of(model).ci_low, of(model).ci_high])]);
+  const [one, other] = measured, two = typeof one?.[0] === "number" && typeof other?.[0] === "number";
+  const [a, b, difference] = two ? compared(one, other, [one[0] - other[0]]) : [];
+  const texts = measured.length === 2 && two ? [a, b] : estimates(measured);
+  const lines = models.map((model, i) => ({ model, name: nameOf(model), about: same || typeof of(model).layer !== "number" ? "" : placeOf(of(model).layer), text: texts[i] }));
+  if (two) lines.push({ model: "", name: `${nameOf(models[0])} − ${nameOf(models[1])}`, about: "", text: difference });
   return { where, lines };
 }
 function tipAt(event, panel, place) {
@@ -52,7 +48,7 @@ function tipAt(event, panel, place) {
   const shown = lines.length > MOST + 1 ? [...lines.slice(0, MOST), lines[lines.length - 1]] : lines;
   tip(event, lines.length ? [`${where}${panel.said.view ? ` · ${panel.said.view}` : ""}`, make("table", { class: "values" }, shown.map(line => make("tr", { class: !line.model && "difference" },
     make("th", { scope: "row" }, swatch(line.model), ` ${line.name}`, line.about && make("small", { text: ` ${line.about}` })),
-    make("td", { class: "n" }, line.value, line.interval && make("small", { text: ` ${line.interval}` }))))), ...(shown.length < lines.length ? [`${lines.length - 1 - MOST} more in the table`] : [])] : null);
+    make("td", { class: "n" }, line.text.split(" [")[0], line.text.includes(" [") && make("small", { text: ` [${line.text.split(" [")[1]}` }))))), ...(shown.length < lines.length ? [`${lines.length - 1 - MOST} more in the table`] : [])] : null);
 }
 
 const depthSlider = /** @type {any} */ (document.getElementById("depth"));
@@ -62,7 +58,7 @@ function showValues(panel) {
   panel.element.querySelector(".at-depth")?.remove();
   if (pinned < 0 || !follows(panel) || !panel.near) return;
   const { where, lines } = valuesAt(panel, pinned);
-  if (lines.length) panel.sentence.after(make("p", { class: "at-depth" }, make("b", { text: where }), lines.map(line => make("span", { text: [`${line.name}: ${line.value}`, line.interval, line.about].filter(Boolean).join(" ") }))));
+  if (lines.length) panel.sentence.after(make("p", { class: "at-depth" }, make("b", { text: where }), lines.map(line => make("span", { text: [`${line.name}: ${line.text}`, line.about].filter(Boolean).join(" ") }))));
 }
 let frameAsked = 0;
 // Sets the line in what is near the window; what is not catches up when it comes.

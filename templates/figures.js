@@ -2,11 +2,12 @@
 
 import { drawnIn } from "./charts.js";
 import { all, find, make } from "./dom.js";
+import { estimate, short } from "./numbers.js";
 import { drawTheme, given, givenAll, keep, onBack, page, part, placeOfAddress } from "./page.js";
 import { chartOf, chosen, controlsSaid, findScale, hidePanels, nameOf, refreshAll } from "./panels.js";
 import { columnsOf, csvOf, isFloor } from "./rows.js";
 import { fill } from "./tables.js";
-import { isolated, number, phrase } from "./tokens.js";
+import { isolated, phrase } from "./tokens.js";
 
 const root = document.documentElement;
 const figures = all("article.figure[id^=figure-]").map(element => ({
@@ -386,10 +387,10 @@ addEventListener("afterprint", () => {
 const MOST = 400;  // rows; the CSV beside the table has them all
 
 // Columns of rows that differ, or all where none does: what every row says, the controls say. Whose number, where, and the
-// number come first.
-const LEADING = ["model", "model_a", "layer_a", "model_b", "layer_b", "layer", "value", "ci_low", "ci_high"];
+// number, with its interval, come first.
+const LEADING = ["model", "model_a", "layer_a", "model_b", "layer_b", "layer", "value"];
 function telling(rows) {
-  const names = Object.keys(rows[0] ?? {}).filter(name => rows.some(row => row[name] !== null && row[name] !== undefined));
+  const names = Object.keys(rows[0] ?? {}).filter(name => !["ci_low", "ci_high"].includes(name) && rows.some(row => row[name] !== null && row[name] !== undefined));
   const differing = names.filter(name => ["value", "model"].includes(name) || rows.some(row => row[name] !== rows[0][name]));
   const place = name => (LEADING.indexOf(name) + LEADING.length + 1) % (LEADING.length + 1);  // the others last, in their order
   return (differing.length ? differing : names).sort((a, b) => place(a) - place(b));
@@ -398,12 +399,12 @@ function telling(rows) {
 function tableOf(rows, title) {
   const columns = telling(rows);
   const numeric = new Set(columns.filter(name => rows.every(row => row[name] === null || typeof row[name] === "number")));
-  const text = value => (value === null || value === undefined ? "–" : typeof value === "number" ? (Number.isInteger(value) ? String(value) : number(value)) : phrase(String(value), 80));
+  const text = (row, name) => (typeof row[name] !== "number" ? phrase(row[name] ?? "–", 80) : name === "value" ? estimate(row.value, row.ci_low, row.ci_high) : short(row[name]));
   const count = rows.length.toLocaleString("en");
   return make("table", {},
     make("caption", { text: rows.length > MOST ? `${title}: the first ${MOST} of ${count} rows; the CSV has them all.` : `${title}: ${count} ${rows.length === 1 ? "row" : "rows"}.` }),
     make("thead", {}, make("tr", {}, columns.map(name => make("th", { scope: "col", class: numeric.has(name) ? "n" : "", text: name.replaceAll("_", " ") })))),
-    make("tbody", {}, rows.slice(0, MOST).map(row => make("tr", {}, columns.map(name => make("td", { class: numeric.has(name) && "n", text: text(row[name]) }))))));
+    make("tbody", {}, rows.slice(0, MOST).map(row => make("tr", {}, columns.map(name => make("td", { class: numeric.has(name) && "n", text: text(row, name) }))))));
 }
 
 async function fillTable(lid) {

@@ -55,6 +55,8 @@ interface ChartOptions {
   height?: number;
   /** The colours and the order that the reader chose for models, by the names on the page. */
   look?: { colours: Record<string, string>, order: string[] };
+  /** What is on axes of numbers without a title. */
+  quantity?: string;
   renderer?: "svg" | "canvas";
   /** Whether a mark under the pointer says what it is. */
   tips?: boolean;

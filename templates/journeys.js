@@ -3,8 +3,9 @@
 import { labelChart, mountChart, unmountChart } from "./charts.js";
 import { all, find, make } from "./dom.js";
 import { Journey, bareToken, frameOf, placeKey, placeName, placeShort, rowsOf } from "./journey.js";
+import { short, whole } from "./numbers.js";
 import { explorer, narrowSql, onTheme, part, readAddress, tipped, writeAddress } from "./page.js";
-import { plain, short, tokenNode, whole } from "./tokens.js";
+import { plain, tokenNode } from "./tokens.js";
 
 // A row of buttons of which one is pressed, as radio buttons that the arrow keys reach.
 function segmented(name, label, choices, chosenNow, act, about = {}) {

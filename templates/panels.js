@@ -4,7 +4,7 @@ import { labelChart, letRead, mountChart, unmountChart, viewOf } from "./charts.
 import { all, find, make } from "./dom.js";
 import { given, givenAll, givenUnder, isPrinting, keep, onBack, onTheme, page, part, twin } from "./page.js";
 import { Points } from "./points.js";
-import { clausesOf, columnsOf, isFloor, reachOf, roleMeans, roomFor } from "./rows.js";
+import { clausesOf, columnsOf, hullOf, isFloor, roleMeans, roomFor } from "./rows.js";
 import { table } from "./tables.js";
 import { isolated } from "./tokens.js";
 
@@ -106,8 +106,9 @@ class Chart {
   captions = /** @type {Record<string, string>} */ ({});  // the sentence under each panel as the page opens
   axes = /** @type {Record<string, Record<"fixed" | "log", [number, number, string]>>} */ ({});  // reaches of the axis that all token sets share, by the choice of the selector `by`
   by = "";
-  noise = "";
-  zero = false;
+  flat = 0;  // a part of as many times less reach is a flat line
+  reaches = /** @type {any} */ (null);  // the axis of each part that a reader can choose
+  reachColumns = /** @type {any} */ (null);
   keys = /** @type {string[]} */ ([]);
   facet = "";
   value = "";
@@ -165,15 +166,15 @@ class Chart {
   }
   // The reach of its value axis and a note on it: that of all token sets, unless models are hidden, a reader wants it fitted,
   // or what is shown would be a flat line on it.
-  axis(columns, said = chosen) {
+  axis(said = chosen) {
     const axes = this.axes[this.picks[this.by] ?? ""];
     if (!axes) return [0, 1, ""];
-    const axis = this.axisPick, whole = axes[axis === "log" ? "log" : "fixed"];
-    const fewer = said.hidden.size || said.baselines === "without";
-    if (!columns?.model || axis && axis !== "close" && !fewer) return whole;
-    const close = axis === "close" || !axis;
-    const rows = this.rows(columns, {}, this.picks, close ? said : { ...said, view: "", moment: -1 });
-    return reachOf(rows, { whole, log: axis === "log", close: axis === "close", flat: !axis && !fewer, zero: this.zero, noise: this.noise, chance: this.by !== "statistic" });
+    const axis = this.axisPick, log = axis === "log", whole = axes[log ? "log" : "fixed"];
+    const fewer = said.hidden.size || said.baselines === "without", close = axis === "close" || !axis && !fewer;
+    if (!close && !fewer) return whole;
+    this.reachColumns ??= columnsOf(this.reaches);
+    const own = hullOf(this.rows(this.reachColumns, {}, this.picks, close ? said : { ...said, view: "", moment: -1 }), whole, { log, close });
+    return axis || fewer || (own[1] - own[0]) * this.flat < whole[1] - whole[0] ? own : whole;
   }
   // where a page has no selector of the axis, it is that of the first drawing
   get axisPick() { return this.picks.axis ?? (Object.keys(this.specs)[0] === "log" ? "log" : undefined); }
@@ -354,7 +355,7 @@ export class Panel {
       rows = [...rows, ...others.filter(row => !isFloor(row)).map(row => ({ ...row, beside: true }))];
     }
     this.rows = rows;
-    const [low, high, note] = chart.axis(columns, { ...said, hidden: chosen.hidden });  // parts share their axis
+    const [low, high, note] = chart.axis({ ...said, hidden: chosen.hidden });  // parts share their axis
     const reading = this.shows.group === null ? chart.caption(this.value, said) : "";
     const empty = columns?.[chart.value] ? !rows.some(row => row[chart.value] !== null) : rows.length === 0;
     this.plot.classList.toggle("void", empty);
@@ -380,6 +381,7 @@ export class Panel {
         tips: !this.along,
         names: Object.keys(chosen.names).length ? chosen.names : undefined,
         look: look(),
+        quantity: textOf(chart.id, "statistic") ?? chart.title,
         height: this.height,
         renderer: rows.length > MOST_ELEMENTS[0] || rows.length * chart.panels.size > MOST_ELEMENTS[1] ? "canvas" : "svg",
         press: (datum, mark) => { if (datum.model && mark !== "area") this.element.dispatchEvent(new CustomEvent("press-model", { bubbles: true, detail: datum.model })); },

@@ -2,8 +2,9 @@
 
 import { WAYS, nextMark } from "./charts.js";
 import { all, make } from "./dom.js";
+import { short } from "./numbers.js";
 import { isPrinting, page, twin } from "./page.js";
-import { isolated, number, phrase, plain, tokenNode } from "./tokens.js";
+import { isolated, phrase, plain, tokenNode } from "./tokens.js";
 
 const AXES = { xyz: ["x", "y", "z"], xy: ["x", "y"], xz: ["x", "z"], yz: ["y", "z"] };
 const MOST_NAMED = 24;
@@ -126,7 +127,7 @@ export class Points {
 
   legendRamp(some) {
     const bar = make("span", { class: "ramp", style: `background:linear-gradient(to right, ${Object.keys(page.ramp).map(colour => twin(colour)).join(", ")})` });
-    this.key.replaceChildren(...(some ? [make("span", { text: number(this.low) }), bar, make("span", { text: `${number(this.high)} ${this.by.replaceAll("_", " ")}` })] : []));
+    this.key.replaceChildren(...(some ? [make("span", { text: short(this.low) }), bar, make("span", { text: `${short(this.high)} ${this.by.replaceAll("_", " ")}` })] : []));
   }
 
   legendParts(names, count) {
@@ -274,8 +275,8 @@ export class Points {
     if (!point) return this.told.replaceChildren(...this.sayFound());
     const { row } = point;
     const facts = (this.options.tell ?? []).filter(name => row[name] !== null && row[name] !== undefined)
-      .map(name => `${name.replaceAll("_", " ")} ${typeof row[name] === "number" ? number(row[name]) : row[name]}`);
-    const at = this.names.map((name, i) => number(point.at[i])).join(", ");
+      .map(name => `${name.replaceAll("_", " ")} ${typeof row[name] === "number" ? short(row[name]) : row[name]}`);
+    const at = this.names.map((name, i) => short(point.at[i])).join(", ");
     this.told.replaceChildren(this.node(row.label, 160), make("span", { text: ` ${[...facts, `at ${at}`].map(fact => phrase(fact, 80)).join(" · ")}` }));
   }
 

@@ -1,7 +1,5 @@
 // Frames as the Python side packs them (reporter.charts.drawing), back into columns of values.
 
-import { short } from "./tokens.js";
-
 // The values of a column, in whichever of its three forms it comes.
 export function unpack(column) {
   if (column.plain) return column.plain;
@@ -26,7 +24,7 @@ export function csvOf(frames) {
   return `${[line(names), ...lines].join("\n")}\n`;
 }
 
-// What is drawn of rows that a reader put together: means of roles, the reach of an axis, the values at a depth.
+// What is drawn of rows that a reader put together: means of roles, the axis that holds it, the values at a depth.
 export const isFloor = row => row.kind === "floor" || String(row.statistic ?? "").endsWith("_floor");
 const isNumber = value => typeof value === "number" && Number.isFinite(value);
 
@@ -45,25 +43,14 @@ export function clausesOf(reading, hidden, names) {
     return model === undefined ? clause : names[model] + clause.slice(model.length);
   });
 }
-// The reach of an axis for a part of a chart's rows, with its note, by the rules of reporter.charts.captions: an axis
-// that begins at 0 still does, and the chance level is drawn as long as enough of the height is left to the values.
-export function reachOf(rows, { whole, log, close, flat, zero, noise = "chance level", chance = true }) {
-  const [low, high, note] = whole;
-  const fits = value => isNumber(value) && (!log || value >= low * 0.999);  // what stands at the edge stays there
-  const numbers = wanted => rows.filter(row => (chance && isFloor(row)) === wanted).flatMap(row => [row.value, row.ci_low, row.ci_high].filter(fits));
-  const values = numbers(false), floors = numbers(true);
-  if (!values.length) return whole;
-  let [least, most] = [Math.min(...values), Math.max(...values)];
-  if (zero) [least, most] = [Math.min(0, least), Math.max(0, most)];
-  if (!log && low === 0 && least >= 0 && (!close || least <= 1.5 * (most - least))) least = 0;
-  if (least === most) [least, most] = log ? [least / 2, most * 2] : [least - (Math.abs(least) * 0.1 || 0.5), most + (Math.abs(most) * 0.1 || 0.5)];
-  if (flat && (most - least) * 25 >= high - low) return whole;
-  const all = [Math.min(least, ...floors), Math.max(most, ...floors)];
-  const drawn = log || all[1] - all[0] <= (close ? 2 : 4) * (most - least);
-  const ends = [...new Set([Math.min(...floors), Math.max(...floors)].map(end => short(end)))].join(" to ");
-  const beyond = drawn || !floors.length ? "" : `${noise} ${ends}, ${Math.max(...floors) > most ? "above" : "below"} this axis`;
-  const text = log ? note : [(close || flat) && "of this token set", beyond].filter(Boolean).join(" · ");
-  return drawn ? [all[0], all[1], text] : [least, most, text];
+// The axis that holds those of the chosen parts of a chart, with its note (hull in reporter.charts.captions).
+export function hullOf(reaches, whole, { log = false, close = false } = {}) {
+  if (!reaches.length) return whole;
+  const [least, most] = log ? ["log_low", "log_high"] : ["low", "high"];
+  const low = Math.min(...reaches.map(row => row[least])), high = Math.max(...reaches.map(row => row[most]));
+  if (log) return [low, high, whole[2]];
+  const notes = [...new Set(reaches.map(row => row.note).filter(Boolean))];
+  return [whole[0] === 0 && !close ? Math.min(low, 0) : low, high, [close && "of this token set", notes.length > 1 ? "some chance levels are off this axis" : notes[0]].filter(Boolean).join(" · ")];
 }
 // The row of each model that lies nearest to a depth, or to a training step; the floor and the state after the final norm are
 // none. Steps are as far from each other as on their axis.

@@ -1,7 +1,8 @@
 // Tables: large ones that wait in a closed section, and rows that a page draws as a table.
 
 import { all, make } from "./dom.js";
-import { number, tokenNode } from "./tokens.js";
+import { estimate, short } from "./numbers.js";
+import { tokenNode } from "./tokens.js";
 
 // A collapsed section may have a large table as text in a <noscript>: it becomes elements when the section is first opened.
 export function fill(lid) {
@@ -32,7 +33,7 @@ function tableOfEnd(rows, options) {
   const columns = options.columns.filter(([name]) => rows.some(row => row[name] !== null && row[name] !== undefined));
   const heading = ([name, text]) => (name === "value" && options.valueName ? String(rows[0][options.valueName]).replaceAll("_", " ") : text);
   const cell = row => ([name, , kind]) => {
-    if (kind !== "token") return make("td", { class: "n" }, String(kind === "whole" ? row[name] ?? "–" : number(row[name])), name === "value" && row.certain === false && make("small", { class: "warning", text: "up to rounding" }));
+    if (kind !== "token") return make("td", { class: "n" }, String(kind === "whole" ? row[name] ?? "–" : name === "value" ? estimate(row.value, row.ci_low, row.ci_high) : typeof row[name] === "number" ? short(row[name]) : row[name] ?? "–"), name === "value" && row.certain === false && make("small", { class: "warning", text: "up to rounding" }));
     const id = row[options.ids?.[name]];
     return make("td", {}, tokenNode(row[name], 40), id !== null && id !== undefined && make("small", { class: "id", text: String(id) }));
   };

@@ -738,6 +738,8 @@ def answer(
     as which tokens are sinks. The report shows the same texts. The last line
     names the questions that the study does not answer.
     """
+    from reporter.app import short_forms
+    from reporter.core.progress import terminal_width
     from reporter.judge.questions.question import markdown
     from reporter.runs.whole import ask, ask_texts
 
@@ -745,13 +747,12 @@ def answer(
         raise UsageError(f"--brief and {'--json' if json else '--texts'} cannot be combined; choose one")
     study = _id_of(study)
     answers = [ask_texts(study, out, _names(only))] if texts else ask(study, out, _names(only))
-    if brief or json:
-        from reporter.app import short_forms
-
-        form = short_forms.as_form(study, out, answers)
-        typer.echo(form.model_dump_json(indent=1) if json else short_forms.brief(form))
+    form = short_forms.as_form(study, out, answers) if brief or json else None
+    if form and json:
+        typer.echo(form.model_dump_json(indent=1))
         return
-    typer.echo(markdown(answers, bool(only) or texts))
+    text = short_forms.brief(form) if form else markdown(answers, bool(only) or texts)
+    typer.echo(short_forms.on_terminal(text, terminal_width()))
 
 
 @app.command()

@@ -1,9 +1,12 @@
-"""Short forms of the answers of a study: ten lines for a pull request or a job summary, and JSON for programs."""
+"""Forms of the answers of a study: wrapped for a terminal, ten lines for a pull request, and JSON for programs."""
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,8 +21,11 @@ from reporter.report.contents import Contents
 from reporter.report.export import study_contents
 from reporter.report.tables import few_texts, unlearned
 from reporter.runs.whole import ask
+from reporter.store.formats import aligned
 from reporter.study.study import StudyFile
 
+WIDEST = 120
+"""Columns of a terminal that text fills at most."""
 MOST_LINES = 10
 MOST_CLAIMS = 3
 MOST_BOXES = 2
@@ -135,6 +141,32 @@ def look_form(cards: Sequence[Card], file: StudyFile, out: Path) -> LookForm:
         file=str(file.path),
         study=as_form(study, out, ask(study, out)),
     )
+
+
+def on_terminal(text: str, width: int | None) -> str:
+    """Return Markdown with paragraphs wrapped and tables aligned; None, for no terminal, leaves it as it is."""
+    if width is None:
+        return text
+    width, shown, is_code = min(width, WIDEST), list[str](), False
+    for is_table, lines in groupby(text.split("\n"), lambda line: line.startswith(("| ", "|-"))):
+        if is_table:
+            head, ends, *rows = (list(map(_unescaped, _CELL.split(line[1:-1]))) for line in lines)
+            table, hidden = aligned(head, rows, [end.endswith(":") for end in ends], width)
+            shown += [*table, *([f"(no room for {', '.join(hidden)})"] if hidden else [])]
+            continue
+        for line in lines:
+            is_code ^= line.startswith("```")
+            indent = "  " if line.startswith(("- ", "  ")) else ""
+            shown.append(line if is_code else textwrap.fill(line, width, subsequent_indent=indent, **_WHOLE_WORDS))
+    return "\n".join(shown)
+
+
+_CELL = re.compile(r"(?<!\\)\|")
+_WHOLE_WORDS: Mapping[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+
+
+def _unescaped(cell: str) -> str:
+    return cell.replace("\\|", "|").strip()
 
 
 def brief(form: StudyForm) -> str:

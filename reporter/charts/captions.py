@@ -2,8 +2,8 @@
 
 A reader who goes from one token set to another compares two drawings, so an axis does not move unless it says so. Where
 one model's numbers are many times another's, a linear axis would draw the smaller ones as a flat line: there the axis
-is logarithmic at first. The page computes other reaches (hidden models, one token set) by the same rules
-(``reachOf`` in ``templates/rows.js``).
+is logarithmic at first. The reach of each part that a reader can choose is stored (``reaches_of``), and an axis holds
+those of what is shown (``hull``; ``hullOf`` in ``templates/rows.js``).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from reporter.charts.layout import MEAN, Pick, Scene
+from reporter.charts.layout import ATTENTION, MEAN, Pick, Scene
 from reporter.core.numbers import ROUNDING, counted, digits_of, is_null, short, span, whole
 from reporter.core.places import places as named
 from reporter.geometry.arrays import Bools, Floats
@@ -40,6 +40,9 @@ FEW = 4
 """Up to as many models are named one by one."""
 BOTH = 2
 """Up to as many models of one role, such as a base and what was tuned from it, are named one by one."""
+WHO_AND_WHERE = ("model", "checkpoint", "model_a", "checkpoint_a", "model_b", "checkpoint_b", "view", "site")
+"""Columns by which the controls of a page choose rows."""
+SEVERAL_NOTES = "some chance levels are off this axis"
 ROLES = {"encoder": "encoders", "decoder": "decoders"}
 
 
@@ -81,12 +84,62 @@ def axes_of(frame: pd.DataFrame, reach: AxisLimits, scene: Scene) -> dict[str, d
     return axes_by_choice
 
 
-def axis_of(rows: pd.DataFrame, every: Axis, reach: AxisLimits, close: bool) -> Axis:
-    """Return the axis of some token sets or models: fitted to them, or that of all unless they are flat lines on it."""
-    fitted = _named(axis(*numbers_of(rows, reach), reach.bounds), reach)
-    if close or (fitted.high - fitted.low) * FLAT < every.high - every.low:
-        return replace(fitted, note=" · ".join(note for note in ("of this token set", fitted.note) if note))
-    return every
+def reaches_of(frame: pd.DataFrame, reach: AxisLimits, scene: Scene, picks: Sequence[Pick]) -> pd.DataFrame:
+    """Return the axis of each part of a chart that a reader can choose, such as a model under a token set.
+
+    Its rows are chosen as those of the chart are. They have ``low``, ``high`` and ``note`` of the linear axis, and
+    ``log_low`` and ``log_high`` of the logarithmic one.
+    """
+    import pandas as pd
+
+    names = [*WHO_AND_WHERE, *(name for pick in picks for name in pick.name.split("|"))]
+    columns = {name: _keys(frame[name].tolist()) for name in dict.fromkeys(names) if name in frame}
+    if "site" in columns:
+        columns["site"] = [site if site == ATTENTION else "block" for site in columns["site"]]
+    place: dict[tuple[str, ...], int] = {}
+    part_of = np.array([place.setdefault(part, len(place)) for part in zip(*columns.values(), strict=True)], int)
+    parts = list(place)
+    is_chance, least = _is_chance(frame, reach), least_of(frame, scene)
+    ends: dict[str, list[list[float]]] = {name: [[] for _ in parts] for name in ("values", "chance")}
+    for name in ("value", "ci_low", "ci_high"):
+        numbers = _floats(frame, name) if name in frame else np.full(len(frame), math.nan)
+        chance = is_chance & ~_after_norm(frame) & (name == "value")
+        for kind, rows in (("values", ~is_chance), ("chance", chance)):
+            for part, number in zip(part_of[rows].tolist(), numbers[rows].tolist(), strict=True):
+                if math.isfinite(number):
+                    ends[kind][part].append(number)
+    reaches = []
+    for part, values, null in zip(parts, ends["values"], ends["chance"], strict=True):
+        if values:
+            linear = _named(axis([*values, *([0.0] if reach.zero else [])], null, reach.bounds), reach)
+            log = logarithmic(values, null, least)
+            reaches.append((*part, linear.low, linear.high, linear.note, log.low, log.high))
+    return pd.DataFrame(reaches, columns=[*columns, "low", "high", "note", "log_low", "log_high"])
+
+
+def _keys(values: Sequence[Any]) -> list[str]:
+    """Return values as selectors name them."""
+    texts = {value: MEAN if is_null(value) else str(value) for value in dict.fromkeys(values)}
+    return [texts[value] for value in values]
+
+
+def hull(reaches: pd.DataFrame, every: Axis, log: bool = False, close: bool = False) -> Axis:
+    """Return the axis that holds those of the chosen parts; ``every`` is that of all, which keeps its zero.
+
+    Args:
+        reaches: rows of :func:`reaches_of`.
+        every: the axis that all token sets share.
+        log: whether it is logarithmic.
+        close: whether it is fitted to one token set.
+    """
+    if reaches.empty:
+        return every
+    if log:
+        return Axis(reaches["log_low"].min(), reaches["log_high"].max(), every.note)
+    low, high = float(reaches["low"].min()), float(reaches["high"].max())
+    notes = [note for note in dict.fromkeys(reaches["note"]) if note]
+    note = " · ".join((["of this token set"] if close else []) + (notes if len(notes) < BOTH else [SEVERAL_NOTES]))
+    return Axis(min(low, 0.0) if every.low == 0 and not close else low, high, note)
 
 
 def _named(axis: Axis, reach: AxisLimits) -> Axis:
@@ -95,13 +148,17 @@ def _named(axis: Axis, reach: AxisLimits) -> Axis:
 
 def numbers_of(frame: pd.DataFrame, reach: AxisLimits) -> tuple[list[float], list[float]]:
     """Return the numbers of a chart with the ends of their intervals, and the values of its chance level."""
-    is_chance = chance_rows(frame)
-    if "statistic" in frame and "kind" not in frame and reach.by == "statistic":
-        is_chance = np.zeros(len(frame), bool)
+    is_chance = _is_chance(frame, reach)
     numbers = {name: _floats(frame, name) for name in ("value", "ci_low", "ci_high") if name in frame}
     values = np.concatenate([column[~is_chance] for column in numbers.values()]).tolist()
     chance = numbers["value"][is_chance & ~_after_norm(frame)]
     return [*values, *([0.0] if reach.zero and values else [])], chance[~np.isnan(chance)].tolist()
+
+
+def _is_chance(frame: pd.DataFrame, reach: AxisLimits) -> Bools:
+    if "statistic" in frame and "kind" not in frame and reach.by == "statistic":
+        return np.zeros(len(frame), bool)
+    return chance_rows(frame)
 
 
 def chance_rows(frame: pd.DataFrame) -> Bools:

@@ -190,6 +190,7 @@ class Drawn:
         specs: the Vega-Lite charts without their data, by variant.
         captions: the sentence under each panel as the page opens, by the value of the panel.
         axes: reaches of the value axis that all token sets share, see :func:`reporter.charts.captions.axes_of`.
+        reaches: the axis of each part that a reader can choose, see :func:`reporter.charts.captions.reaches_of`.
         panels: the small charts that it is divided into; in a chapter the page makes them.
         picks: its own selectors.
         open: whether it is seen at once; others wait under *more statistics*.
@@ -206,6 +207,7 @@ class Drawn:
     specs: Mapping[str, Any] = field(default_factory=dict)
     captions: Mapping[str, str] = field(default_factory=dict)
     axes: Mapping[str, Mapping[str, Axis]] = field(default_factory=dict)
+    reaches: pd.DataFrame | None = None
     panels: Sequence[Panel] = ()
     picks: Sequence[Pick] = ()
     open: bool = True

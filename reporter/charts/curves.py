@@ -51,7 +51,7 @@ def scales(frame: pd.DataFrame, styles: Styles) -> Any:
 
 def cuts(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw a number over depth, a line for each cut of sinks."""
-    x = alt.X("depth:Q", title="depth", scale=alt.Scale(domain=[0, 1], nice=False), axis=alt.Axis(grid=False))
+    x = alt.X("depth:Q", title="relative depth", scale=alt.Scale(domain=[0, 1], nice=False), axis=alt.Axis(grid=False))
     domain = [float(frame["cut"].min()), float(frame["cut"].max())]
     tooltip = tooltips("model", "checkpoint", "layer", "cut", "value", "left_out", "n")
     by_cut = ("cut:Q", "cut:Q", {"type": "log", "domain": domain})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reporter.charts.captions import CLOSE, FIXED, LOG, Axis, axes_of, axis_of
+from reporter.charts.captions import CLOSE, FIXED, FLAT, LOG, Axis, axes_of, hull, reaches_of
 from reporter.charts.chart import WHO, Chart, Draw, Drawn, Read, filled
 from reporter.charts.layout import ATTENTION, MEAN, PATH, WITH, WITHOUT, Panel, Pick, Scene, panels_of
 from reporter.charts.profile import BLANK, features, profile, worded
@@ -64,8 +64,10 @@ def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
         with unvalidated():
             specs = {name: _spec(make, frame, scene.styles) for name, make in _variants(chart, picks)}
         drawn = replace(drawn, specs=specs, panels=panels, picks=picks, named=scene.styles.named)
-        axes = axes_of(frame, chart.reach, scene) if chart.reach else {}
-        return replace(drawn, axes=axes, captions=captions_of(drawn, scene, first_choice(scene)))
+        if chart.reach:
+            reaches = reaches_of(frame, chart.reach, scene, picks)
+            drawn = replace(drawn, axes=axes_of(frame, chart.reach, scene), reaches=reaches)
+        return replace(drawn, captions=captions_of(drawn, scene, first_choice(scene)))
     except failures() as error:  # one broken chart must not take the page down
         if is_out_of_memory(error):
             raise
@@ -261,21 +263,22 @@ def captions_of(drawn: Drawn, scene: Scene, choice: Choice) -> dict[str, str]:
     return {panel.value: text for panel, rows in panels if len(rows) and (text := chart.say(rows, scene))}
 
 
-def axis_shown(drawn: Drawn, panels: Sequence[tuple[Panel, pd.DataFrame]], choice: Choice) -> Axis | None:
-    """Return the reach of the value axis that some panels share; None where the drawing decides."""
+def axis_shown(drawn: Drawn, scene: Scene, choice: Choice) -> Axis | None:
+    """Return the reach of the value axis that the panels share; None where the drawing decides."""
     reach = drawn.chart.reach
-    if reach is None:
+    if reach is None or drawn.reaches is None:
         return None
-    import pandas as pd
-
     picks = picked(drawn, choice)
     axes = drawn.axes.get(picks.get(reach.by, ""), {})
-    if picks.get("axis") == LOG or not axes:
-        return axes.get(LOG)
-    shown = pd.concat([rows for _, rows in panels])
-    if choice.baselines == WITH and "axis" in picks and picks["axis"] == FIXED:
-        return axes[FIXED]
-    return axis_of(shown, axes[FIXED], reach, close=picks.get("axis") == CLOSE)
+    pick = picks.get("axis")
+    log, fewer = pick == LOG, choice.baselines == WITHOUT
+    every, close = axes.get(LOG if log else FIXED), pick == CLOSE or not (pick or fewer)
+    if every is None or not (close or fewer):
+        return every
+    if not close:
+        choice, scene = replace(choice, view=""), replace(scene, moments=[])
+    shown = hull(_chosen(drawn.reaches, drawn, scene, choice, picks), every, log, close)
+    return shown if pick or fewer or (shown.high - shown.low) * FLAT < every.high - every.low else every
 
 
 # What a page fetches.
@@ -302,7 +305,8 @@ def page_data(drawn: Drawn) -> dict[str, Any]:
             for key, axes in drawn.axes.items()
         },
         **({} if drawn.means is None else {"means": pack(drawn.means)}),
-        **({"by": reach.by, "noise": reach.noise, "zero": reach.zero} if reach else {}),
+        **({"by": reach.by, "flat": FLAT} if reach else {}),
+        **({} if drawn.reaches is None else {"reaches": pack(drawn.reaches)}),
     }
     if not drawn.parts:
         return {drawn.id: facts | {"data": pack(frame)}}

@@ -176,7 +176,7 @@ def pairs(frame: pd.DataFrame, styles: Styles) -> Any:
     The colours run from 0 to 1 on every panel; what is below 0 (a debiased estimate may be) has the colour of 0.
     """
     columns = ("model_a", "layer_a", "model_b", "layer_b", "value", "ci_low", "ci_high", "floor", "n")
-    titles = {"model_a": "first model", "layer_a": "its layer", "model_b": "second model", "layer_b": "its layer"}
+    titles = {"model_a": "first model", "layer_a": "first layer", "model_b": "second model", "layer_b": "second layer"}
     tooltip = parts.tooltips(*columns, frame=frame, floor="chance level", **titles)
     scale = alt.Scale(scheme="viridis", domain=[0, 1], clamp=True)
     valid = alt.Chart(frame).transform_filter("isValid(datum.value)")
@@ -213,7 +213,7 @@ def matches(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw the depth of the most similar layer of the other model over depth, the diagonal dotted."""
     share = alt.Scale(domain=[0, 1], nice=False)
     axis = alt.Axis(values=[0, 0.5, 1], grid=True)
-    x, y = parts.depth_axis(), alt.Y("match:Q", title="depth of the best match", scale=share, axis=axis)
+    x, y = parts.depth_axis(), alt.Y("match:Q", title="relative depth of the best match", scale=share, axis=axis)
     ends = alt.Chart(alt.InlineData(values=[{"depth": 0, "match": 0}, {"depth": 1, "match": 1}]))
     diagonal = ends.mark_line(strokeWidth=1, strokeDash=[1, 2], color=FLOOR_GREY, aria=False).encode(x=x, y=y)
     columns = ("model", "layer", "model_b", "layer_b", "value", "n")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LIT = "length(highlight) == 0 || indexof(highlight, datum.model) >= 0"
-NUMBER = ".4~g"
 AXES = ["PC1", "PC2", ""]
 """Names of the axes of points in a plane of two components."""
 LABELLED = {"condition": {"test": "datum.label === ''", "value": 0}, "value": 1}
@@ -29,6 +28,8 @@ MOST_LABELLED = 6
 """Up to as many lines have their names at their ends."""
 NARROW, WIDE = 190, 250
 """Pixels; in a narrower plot names at the ends of lines would take too much of it. The second leaves out the names."""
+MOST_ROOM = 130
+"""Pixels that names at the ends of lines take at most."""
 ROOM = "min(room, 0.4 * width)"
 """What names at the ends of lines take of a plot; long names are cut."""
 LABEL_GAP = "(12.5 / height)"
@@ -90,7 +91,8 @@ def reach() -> list[Any]:
     return set_by_page(low=0, high=1, note="")
 
 
-LEAVES_ROOM = {"range": [0, {"expr": f"width - (width < {NARROW} ? 0 : {ROOM})"}]}
+AXIS_END = f"width - (width < {NARROW} ? 0 : {ROOM})"
+LEAVES_ROOM = {"range": [0, {"expr": AXIS_END}]}
 """Options of a scale along which lines run that end in their names."""
 
 
@@ -213,7 +215,7 @@ def without_overlay(rows: Any) -> Any:
 def room_for(styles: Styles) -> int:
     """Return the pixels right of the plot that the names of the lines take; 0 where there are too many lines."""
     names = [style.model for style in styles.own]
-    return min(130, 26 + 7 * max(map(len, names))) if 1 < len(names) <= MOST_LABELLED else 0
+    return min(MOST_ROOM, 26 + 7 * max(map(len, names))) if 1 < len(names) <= MOST_LABELLED else 0
 
 
 def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool = False, gap: int = 8) -> Any:
@@ -256,8 +258,10 @@ def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str) -> A
     ends = ends.transform_window(up="min(free)", sort=order, frame=[0, None])
     even = f"(datum.down + datum.up) / 2 + datum.rank * {LABEL_GAP}"
     inside = f"max((datum.rank - 0.5) * {LABEL_GAP}, min({even}, 1 - (datum.lines - datum.rank) * {LABEL_GAP}))"
-    # a shorter line's name stands beside the others, not over them
-    return ends.transform_calculate(shift=f"{inside} - datum.place", **{along: "datum.end"})
+    # a shorter line's name stands beside the others, not over them, and right of the axis
+    return ends.transform_calculate(
+        shift=f"{inside} - datum.place", **{along: "1" if along == "depth" else "datum.end"}
+    )
 
 
 def _from_top(log: bool) -> str:
@@ -310,9 +314,12 @@ def quoted(text: str) -> str:
 
 @cache
 def rule(**encoding: Any) -> Any:
-    """A thin line at a value, such as ``y=0``."""
+    """A thin line at a value, such as ``y=0``; an upright value axis leaves room for names right of it."""
     line = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True)
-    return line.encode(**{axis: getattr(alt, f"{axis.upper()}Datum")(value) for axis, value in encoding.items()})
+    ends = {"x": alt.XValue(0), "x2": alt.X2Value(alt.ExprRef(AXIS_END))} if "y" in encoding else {}
+    return line.encode(
+        **ends, **{axis: getattr(alt, f"{axis.upper()}Datum")(value) for axis, value in encoding.items()}
+    )
 
 
 @cache
@@ -327,28 +334,21 @@ def cosine_colour() -> Any:
     return alt.Color("cosine:Q", scale=scale, legend=None)
 
 
-FORMATS = {
-    "count": ",", "n": ",", "n_a": ",", "n_b": ",", "step": ",", "components": "d", "position": "d", "position_a": "d",
-    "position_b": "d", "distance": "d", "layer": "d", "layer_a": "d", "layer_b": "d", "rank": "d", "scale": "d",
-    "depth": ".2~f", "cut": "~g", "left_out": ".2%", "p": ".2~g",
-}  # fmt: skip
-TEXTS = {
-    "part", "model", "model_a", "model_b", "checkpoint", "sort", "concept", "concept_a", "concept_b", "text_group",
-    "control", "classifier", "pooling", "kind", "token", "feature", "score", "method", "run", "where",
-}  # fmt: skip
 TITLES = {"ci_low": "from", "ci_high": "to"}
 
 
 def tooltips(*columns: str, frame: pd.DataFrame | None = None, **titles: str) -> list[Any]:
-    """Return the tooltip of a mark: text as text, whole numbers whole, others with four digits."""
+    """Return the tooltip of a mark; the page writes its numbers (``written`` in ``templates/charts.js``)."""
     titles = {name: name.replace("_", " ") for name in columns} | TITLES | titles
-    tooltips = []
-    for name in columns:
-        if name in TEXTS:
-            tooltips.append(alt.Tooltip(f"{name}:N", title=titles[name]))
-        elif frame is None or name not in ("ci_low", "ci_high", "floor") or has(frame, name):
-            tooltips.append(alt.Tooltip(f"{name}:Q", format=FORMATS.get(name, NUMBER), title=titles[name]))
-    return tooltips
+    shown = [
+        name for name in columns if frame is None or name not in ("ci_low", "ci_high", "floor") or has(frame, name)
+    ]
+    return [alt.Tooltip(name, title=titles[name], **_as_it_is(name)) for name in shown]
+
+
+def _as_it_is(name: str) -> dict[str, str]:
+    """Return how a tooltip hands over a column: a share as per cent, all others unformatted."""
+    return {"type": "quantitative", "format": ".2%"} if name == "left_out" else {"type": "nominal"}
 
 
 @cache

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts.chart import Drawn
 from reporter.charts.drawing import Choice, axis_shown, captions_of, layer_shown, panels_shown, picked
 from reporter.charts.formulas import IN_INTERVAL, as_plain, folded
-from reporter.charts.layout import ATTENTION, VIEWS, Panel, Scene
+from reporter.charts.layout import ATTENTION, VIEWS, WITHOUT, Panel, Scene
+from reporter.charts.parts import MOST_ROOM, NARROW
 from reporter.charts.styles import FLOOR_GREY, RAMP, THEMES, colours
 from reporter.core.numbers import is_null, whole
 
@@ -34,6 +35,8 @@ SIGN = 9.0
 """Text up to this size is a sign in a cell, and stays small; everything else is at least as high as a label."""
 MARGIN = 4.0
 """Left and right of a figure, in pixels."""
+NAMED = ("profile", "training", "differences")
+"""Kinds of charts whose lines have their names at their ends, but for null baselines."""
 GAP = 22.0
 SYMBOL = 34.0
 """Width of a legend's symbol with the space around it."""
@@ -111,8 +114,19 @@ def compose(
     title: str = "",
     notes: Sequence[str] = (),
     legend: str | None = None,
+    named: bool = False,
 ) -> str:
-    """Return panels as one SVG whose width and height are in millimetres; colours have a legend of that title."""
+    """Return panels as one SVG whose width and height are in millimetres.
+
+    Args:
+        parts: the panels.
+        size: of the figure.
+        values: of the parameters of the panels.
+        title: stands above the figure.
+        notes: stand below it.
+        legend: the title of the legend of colours; None for no legend.
+        named: whether all lines have their names at their ends where there is room, so that they need no legend.
+    """
     columns, width = size.columns(len(parts)), size.panel(len(parts))
     datasets: dict[str, Any] = {}
     params: dict[str, Any] = {}
@@ -121,7 +135,6 @@ def compose(
         spec = {name: value for name, value in part.spec.items() if name not in ("datasets", "params")}
         params |= {param["name"]: param for param in part.spec.get("params", ()) if "select" not in param}
         datasets |= part.spec.get("datasets", {}) | {f"rows{number}": records(part.rows)}
-        spec = spec if legend is None else _with_legends(spec, legend, parts, size.pixels)
         panels.append(spec | {"data": {"name": f"rows{number}"}})
         if part.label:
             heading = {"text": _lines(part.label, LABEL, width), "subtitle": []}
@@ -146,6 +159,10 @@ def compose(
     inner = max(40.0, width - 60)
     taken, _, _ = _rendered(figure | grid(inner))
     inner = max(40.0, inner + (room - taken) / columns - 1)
+    names = params.get("room", {}).get("value", 0)  # that are cut need a legend
+    is_named = named and inner >= NARROW and 0 < names < min(MOST_ROOM, 0.4 * inner)
+    if legend is not None and not is_named:
+        panels = [_with_legends(panel, legend, parts, size.pixels) for panel in panels]
     rows: list[dict[str, Any]] = [grid(inner)]
     for note in notes:
         lines = _lines(note, LABEL, size.pixels - width + inner)
@@ -382,7 +399,7 @@ class Figure:
 
     def values(self, panels: Sequence[tuple[Panel, pd.DataFrame]]) -> dict[str, Any]:
         """Return the values of the specs' parameters."""
-        reach = axis_shown(self.drawn, panels, self.choice)
+        reach = axis_shown(self.drawn, self.scene, self.choice)
         values: dict[str, Any] = {"at": -1}  # the slider is the page's
         values |= {"low": reach.low, "high": reach.high, "note": reach.note} if reach else {}
         picks = picked(self.drawn, self.choice)
@@ -411,6 +428,7 @@ def figure_svg(figure: Figure, size: FigureSize, bare: bool = False) -> str:
         title="" if bare else figure.title,
         notes=[note for note in ([figure.hollow] if bare else [caption]) if note],
         legend=LEGENDS.get(drawn.chart.legend, ""),
+        named=drawn.chart.kind in NAMED and (figure.choice.baselines == WITHOUT or not figure.scene.styles.baselines),
     )
 
 

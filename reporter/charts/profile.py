@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -80,7 +81,7 @@ ORDER BY comparison, statistic, view, model, checkpoint, layer
 """
 
 FINAL = "final"
-TITLES = {"layer": "relative depth", "step": "depth of the block's input"}
+TITLES = {"layer": "relative depth", "step": "relative depth of the block's input"}
 
 
 def profile(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic, log: bool = False) -> Any:
@@ -110,11 +111,19 @@ class _Blank:
 BLANK = _Blank()
 
 
-def features(frame: pd.DataFrame, subject: parts.ChartedStatistic) -> tuple[bool, ...]:
+def features(frame: pd.DataFrame, subject: parts.ChartedStatistic) -> tuple[int, ...]:
     """Return all that a profile depends on of its frame."""
     numbers = (parts.has(frame, column) for column in ("ci_low", "ci_high"))
     floor, final = frame["statistic"] == f"{subject.name}_floor", "site" in frame and (frame["site"] == FINAL).any()
-    return (*numbers, bool(final), bool(floor.any()), "undetermined" in frame, "model_b" in frame)
+    of_frame = bool(final), bool(floor.any()), "undetermined" in frame, "model_b" in frame, _last_layer(frame)
+    return (*numbers, *of_frame)
+
+
+def _last_layer(frame: pd.DataFrame) -> int:
+    """Return the layer at depth 1 where all models have as many; else 0."""
+    inside = frame[(frame["depth"] > 0) & (frame["layer"] > 0)] if {"depth", "layer"} <= set(frame) else frame[:0]
+    depths = {round(layer / depth) for layer, depth in zip(inside["layer"], inside["depth"], strict=True)}
+    return depths.pop() if len(depths) == 1 else 0
 
 
 def worded(spec: str, subject: parts.ChartedStatistic) -> dict[str, Any]:
@@ -141,7 +150,7 @@ def _over_depth(
     floor: bool,
     log: bool = False,
 ) -> Any:
-    x, y = _axes(subject, log)
+    x, y = _axes(frame, subject, log)
     # Parameters go to one layer before there are many: each change of a layered chart copies all of them several times.
     by_page = parts.set_by_page(cursor=-1, room=parts.room_for(styles))
     cursor = parts.cursor().add_params(*parts.params(), *by_page)
@@ -160,8 +169,9 @@ def _over_depth(
     return alt.layer(*every, data=frame, width="container", height=160)
 
 
-def _axes(subject: parts.ChartedStatistic, log: bool) -> tuple[Any, Any]:
-    title = TITLES.get(subject.per, "relative depth")
+def _axes(frame: pd.DataFrame, subject: parts.ChartedStatistic, log: bool) -> tuple[Any, Any]:
+    title, last = TITLES.get(subject.per, "relative depth"), _last_layer(frame)
+    title += f" (1: layer {last})" if last else ""
     return parts.depth_axis(title, labelled=True), parts.value_axis(log=log, title=parts.axis_title(subject))
 
 
@@ -169,7 +179,7 @@ def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.Chart
     """A hollow mark for the state after the final norm, a little to the right of the last block's."""
     rows = of_it.transform_filter(f"datum.site === '{FINAL}'")
     marks = parts.without_overlay(rows).transform_calculate(where="'after the final norm'")
-    x, y = _axes(subject, log)
+    x, y = _axes(frame, subject, log)
     look = {"color": parts.color(styles), "shape": parts.shape(styles), "opacity": parts.lit(1, 0.1)}
     tooltip = [alt.Tooltip("where:N", title="state"), *_tooltip(frame, subject)]
     points = marks.mark_point(filled=False, size=46, strokeWidth=1.6, xOffset=9)
@@ -309,7 +319,8 @@ def training_query(of_model: bool, within_role: bool) -> str:
 
 TRAINING = training_query(of_model=False, within_role=False)
 
-MOST_TICKS = 8
+LEAST_GAP = 0.13
+"""Least distance of two labelled steps, as a share of the axis."""
 
 
 def training(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic) -> Any:
@@ -323,8 +334,8 @@ def training(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatisti
     first = next((step for step in steps if step > 0), 1)
     domain = [steps[0], steps[-1]] if steps else [0, 1]
     scale = alt.Scale(type="symlog", constant=first, domain=domain, nice=False, **parts.LEAVES_ROOM)
-    axis = alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy")
-    x = alt.X("step:Q", title="training step", scale=scale, axis=axis)
+    axis = alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy", labelFlush=False)
+    x = alt.X("step:Q", title="training step (log)", scale=scale, axis=axis)
     tooltip = parts.tooltips("model", "step", "value", value=subject.title)
     title = parts.axis_title(subject)
     course = parts.course(alt.Chart(), styles, x, parts.value_axis(title=title), tooltip)
@@ -348,11 +359,14 @@ def _over_models(frame: pd.DataFrame, styles: Styles, x: Any, title: list[str]) 
 
 
 def ticks(steps: Sequence[int]) -> list[int]:
-    """Return the steps that are labelled: all of a few, else the ends and evenly chosen ones between."""
-    if len(steps) <= MOST_TICKS:
-        return list(steps)
-    places = {round(i * (len(steps) - 1) / (MOST_TICKS - 1)) for i in range(MOST_TICKS)}
-    return [steps[place] for place in sorted(places)]
+    """Return the steps that are labelled: the ends, and between them those that are not too near on the axis."""
+    first = next((step for step in steps if step > 0), 1)
+    place = {step: math.log1p(step / first) for step in steps}
+    kept = list(steps[:1])
+    for step in steps[1:-1]:
+        if min(place[step] - place[kept[-1]], place[steps[-1]] - place[step]) > LEAST_GAP * place[steps[-1]]:
+            kept.append(step)
+    return [*kept, *steps[1:][-1:]]
 
 
 def which_layer(frame: pd.DataFrame, scene: Scene, step: bool = False) -> list[Pick]:

@@ -100,11 +100,19 @@ def estimates(numbers: Sequence[Measured]) -> list[str]:
 def compared(a: Measured, b: Measured, difference: Measured) -> tuple[str, str, str]:
     """Write two numbers and the first minus the second, which is the difference of the numbers as they are written."""
     known = [decimals for number in (a, b, difference) if (decimals := decimals_of(*number)) is not None]
-    decimals = max(known, default=None)
+    decimals = max(known) if known else _decimals_together(a[0], b[0])
     if decimals is None or decimals > MOST_DECIMALS or is_null(a[0]) or is_null(b[0]):
         return estimate(*a), estimate(*b), estimate(*difference)
     shown = round(a[0], max(decimals, 0)) - round(b[0], max(decimals, 0))
     return estimate(*a, decimals), estimate(*b, decimals), estimate(shown, *difference[1:], decimals)
+
+
+def _decimals_together(a: Any, b: Any) -> int | None:
+    """Return the decimals of two numbers without intervals: of the finer one, at most four digits of the larger."""
+    if is_null(a) or is_null(b) or not max(abs(a), abs(b)) >= 1e-4:
+        return None
+    decimals = max(len(short(number).partition(".")[2]) for number in (a, b))
+    return min(decimals, max(0, 3 - math.floor(math.log10(max(abs(a), abs(b))))))
 
 
 def _fixed(value: float, decimals: int) -> str:
@@ -162,26 +170,16 @@ def counted(number: Any, noun: str, plural: str = "") -> str:
     return f"{whole(number)} {noun if number == 1 else plural or noun + 's'}"
 
 
-def seconds(value: Any) -> str:
-    """Write a duration: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
-    if is_null(value):
+def duration(seconds: Any, rough: bool = False) -> str:
+    """Write a duration: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``; a rough one is ``1 s`` or ``3 min``."""
+    if is_null(seconds):
         return "–"
-    total = float(value)
-    if total < 10:
-        return f"{total:.1f} s"
-    if total < 99.5:
-        return f"{total:.0f} s"
-    minutes, rest = divmod(round(total), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def duration_text(seconds: float) -> str:
-    """Write a duration: ``45 s``, ``12 min``, ``1.6 h``."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 99.5:
+        return f"{max(1, round(seconds))} s" if rough else f"{seconds:.{int(seconds < 10)}f} s"
+    minutes, rest = divmod(round(seconds / 60) * 60 if rough else round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{minutes} min" if rough else f"{minutes} min {rest:02d} s"
 
 
 def size_text(size: int) -> str:

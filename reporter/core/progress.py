@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, TextIO
 
-from reporter.core.numbers import counted, duration_text
+from reporter.core.numbers import counted, duration
 
 REST, TRAINING = "other", "training"
 
@@ -128,7 +128,7 @@ class _RunningStep:
         if not self.unit or self.done - self._before < self.total / 10:
             return ""
         seconds = (time.perf_counter() - self.began) * (self.total - self.done) / (self.done - self._before)
-        return f", about {duration_text(seconds)} left"
+        return f", about {duration(seconds, rough=True)} left"
 
     def __str__(self) -> str:
         if not self.total:
@@ -167,7 +167,7 @@ class Whole:
         if share < _KNOWN_FROM:
             return text
         whole = self.seconds() / share
-        left = f"about {duration_text(whole * (1 - share))} of {duration_text(whole)} left"
+        left = f"about {duration(whole * (1 - share), rough=True)} of {duration(whole, rough=True)} left"
         return f"{text} ({share:.0%} of the run, {left})"
 
 
@@ -210,7 +210,13 @@ class Progress:
             cells: how many cells the run has.
             done: returns how many of them are done.
             steps: the weight of each step that they need, by name.
+
+        Inside of another such block only ``done`` is taken over: workers did steps before the cells are computed.
         """
+        if self._whole is not None:
+            self._whole.done = done
+            yield
+            return
         began, trained = time.perf_counter(), self.clock.of(TRAINING)
 
         def seconds() -> float:
@@ -222,10 +228,10 @@ class Progress:
         finally:
             self._whole = None
 
-    def finished(self, step: str) -> None:
-        """Count a step of the run as done, also one that was done before."""
+    def finished(self, step: str, share: float = 1.0) -> None:
+        """Count a step of the run, or a further share of it, as done, also one that was done before."""
         if self._whole and step in self._whole.steps:
-            self._whole.shares[step] = 1.0
+            self._whole.shares[step] = min(1.0, share + self._whole.shares.get(step, 0.0))
 
     @contextmanager
     def reminding(self) -> Iterator[None]:

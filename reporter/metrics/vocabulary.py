@@ -72,7 +72,7 @@ def by_position(column: str) -> Any:
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         x = alt.X("position:Q", title="position", scale=alt.Scale(nice=False))
-        y = alt.Y(f"{column}:Q", title=None, scale=alt.Scale(zero=False))
+        y = alt.Y(f"{column}:Q", title=column.replace("_", " "), scale=alt.Scale(zero=False))
         chart = alt.Chart()
         line = chart.mark_line(color=INK, strokeWidth=1.2).encode(x=x, y=y)
         points = chart.mark_point(size=40, filled=True, opacity=0, color=INK)

@@ -19,6 +19,7 @@ from reporter.metrics.base import catalogue
 from reporter.report import tables as queries
 from reporter.report.citing import cite, entries
 from reporter.report.contents import Contents, read_contents
+from reporter.report.paper_comparison import comparison_tables, results_text
 from reporter.report.tables import parsed
 from reporter.report.tex import PREAMBLE, PaperTable, environment, profile_tables, table, tables_of, typeset
 from reporter.store import Store
@@ -145,6 +146,9 @@ def export(study: str, out: Path, to: Path, request: Wanted) -> list[Path]:
         _write(fresh / "methods.md", f"{as_plain(cited.methods)}\n\n{hashes}\n")
         _write(fresh / "methods.tex", f"{typeset(cited.methods)}\n")
         _write(fresh / "references.bib", cited.bibtex)
+        if results := results_text(contents):
+            _write(fresh / "results.md", f"{as_plain(results)}\n")
+            _write(fresh / "results.tex", f"{typeset(results)}\n")
         names = sorted(path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file())
     return [to / name for name in names]
 
@@ -237,7 +241,7 @@ def _tables(contents: Contents, width: float, folder: Path) -> None:
     for name, frame in frames.items():
         if len(frame):
             _csv_file(folder, name, frame)
-    for name, shown in tables_of(contents, width).items():
+    for name, shown in (tables_of(contents) | comparison_tables(contents, width)).items():
         _table_files(folder, name, shown, width)
 
 

@@ -4,18 +4,15 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, product
 from typing import Any
 
 from reporter.charts.formulas import as_plain, pieces
-from reporter.charts.layout import VIEWS
-from reporter.charts.picture import Figure, capitalised
-from reporter.charts.styles import OTHER, ordered
-from reporter.core.numbers import Measured, compared, estimate, estimates, is_null, p_value, whole
+from reporter.charts.picture import Figure
+from reporter.charts.styles import ordered
+from reporter.core.numbers import estimate, is_null, p_value, whole
 from reporter.core.places import place as layer_name
 from reporter.judge.facts import with_analyses
 from reporter.report.citing import in_words, read_passes, span
-from reporter.report.compared import Number
 from reporter.report.contents import Contents
 from reporter.report.tables import model_rows, rows_of
 from reporter.store.formats import Result, in_maths, latex, write
@@ -193,7 +190,7 @@ def environment(name: str, width: float, *lines: str) -> str:
     return "\n".join([rf"\begin{{{name}}}[tp]", *(f"  {line}" for line in (r"\centering", *lines)), rf"\end{{{name}}}"])
 
 
-# The tables of a paper: models, corpora, the comparison of models, claims and findings.
+# The tables of a paper: models, corpora, claims, findings, and numbers by layer.
 
 
 NAMES = 0.85
@@ -204,11 +201,10 @@ SHORT = 15
 """Three intervals with fewer letters stand beside each other in a column of a paper, below their numbers."""
 
 
-def tables_of(contents: Contents, width: float) -> dict[str, list[PaperTable]]:
+def tables_of(contents: Contents) -> dict[str, list[PaperTable]]:
     """Return the tables of a study by the names of their files; none is empty."""
     tables = [made(contents) for made in (_models, _corpora, _claims, _findings)]
-    shown = {table.name: [table] for table in tables if table.rows}
-    return shown | _compared(contents, width)
+    return {table.name: [table] for table in tables if table.rows}
 
 
 def _models(contents: Contents) -> PaperTable:
@@ -258,51 +254,6 @@ def _findings(contents: Contents) -> PaperTable:
     return PaperTable("findings", caption, {"Finding": 5.0, "Effect": 2.5, "p": 1.6}, rows)
 
 
-def _compared(contents: Contents, width: float) -> dict[str, list[PaperTable]]:
-    """Models against statistics, for each corpus and token set; role means first, where there are some of both roles.
-
-    The longer side goes down the page. The first table is ``compared``, and the others say what they are.
-    """
-    if contents.compared is None:
-        return {}
-    stored, tables = contents.compared, dict[str, list[PaperTable]]()
-    main = [drawn for drawn in contents.charts if drawn.chart.main and drawn.id in stored.known]
-    first = [*contents.findings.about, *contents.claims.about]
-    charts = sorted(main, key=lambda drawn: first.index(drawn.id) if drawn.id in first else len(first))
-    names = [capitalised(drawn.chart.title) for drawn in charts]
-    models = tuple(stored.sides.each.values())
-    roles = tuple(side for side in stored.sides.of_roles.values() if side.several and side.role != OTHER)
-    kinds = {"roles": roles, "models": models} if len(roles) > 1 else {"": models}
-    for corpus, view, (kind, sides) in product(stored.corpora, stored.views, kinds.items()):
-        name = "-".join(filter(None, ("compared", kind, corpus.replace(".", "-"), view.replace(" ", "-"))))
-        what = "Means over models and layers" if kind == "roles" else "Mean over the embedding and all blocks"
-        caption = f"{what}, with 95 % intervals, on {corpus}. Computed from {VIEWS.get(view, view)}."
-        paired = set(sides) == set(stored.sides.pair)
-        sides = stored.sides.pair if paired else sides  # the first minus the second
-        of_lines = [stored.name_of(side) for side in sides]
-        numbers = [
-            [Number.of(stored.mean(drawn.id, corpus, view, side)).measured for drawn in charts] for side in sides
-        ]
-        columns = [estimates(column) for column in zip(*numbers, strict=True)]
-        if paired:
-            of_lines.append(" − ".join(of_lines))
-            gaps = [Number.of(stored.difference(drawn.id, corpus, view)).measured for drawn in charts]
-            columns = [
-                list(compared(a, b, gap)) if gap[0] is not None else [*texts, "–"]
-                for a, b, gap, texts in zip(*numbers, gaps, columns, strict=True)
-            ]
-            caption += " The difference is paired over texts where both models read the same ones."
-        if any(value is not None and low is None for line in numbers for value, low, _ in line):
-            caption += " Numbers without brackets have no interval."
-        cells = [list(line) for line in zip(*columns, strict=True)]
-        measured = [any(cell != "–" for cell in of_sides) for of_sides in columns]
-        rows = [list(compress(row, measured)) for row in cells]
-        if any(measured):
-            grid = PaperTable(name if tables else "compared", caption, {}, rows)
-            tables[grid.name] = _split(grid, list(compress(names, measured)), of_lines, width)
-    return tables
-
-
 def profile_tables(figure: Figure, width: float) -> list[PaperTable]:
     """Return the numbers of a profile by layer and model, in the words of a paper; a table for each panel.
 
@@ -325,11 +276,11 @@ def profile_tables(figure: Figure, width: float) -> list[PaperTable]:
             caption = f"{figure.quantity} with 95 % intervals{f', on {panel.label}' if panel.label else ''}. {said}"
             rows_of_models = [[by_model.get(model, "–") for by_model in cells.values()] for model in models]
             grid = PaperTable("-".join(filter(None, (name, panel.value))), caption.strip(), {}, rows_of_models)
-            tables += _split(grid, list(cells), models, width, "Block" if step else "Layer")
+            tables += split(grid, list(cells), models, width, "Block" if step else "Layer")
     return tables
 
 
-def _split(
+def split(
     grid: PaperTable, subjects: Sequence[str], models: Sequence[str], width: float, what: str = "Statistic"
 ) -> list[PaperTable]:
     """Return the parts of a table that fit the width, the longer side down the page; ``grid`` has a row a model."""
@@ -349,12 +300,8 @@ def _split(
     return parts
 
 
-def _measured(row: Mapping[str, Any]) -> Measured:
-    return row["value"], row["ci_low"], row["ci_high"]
-
-
 def _estimate(row: Mapping[str, Any]) -> str:
-    return estimate(*_measured(row))
+    return estimate(row["value"], row["ci_low"], row["ci_high"])
 
 
 def _with_p(p: Any) -> str:

@@ -320,10 +320,17 @@ def have_done(engine: Processes | OnRay, plan: Plan, out: Path, offline: bool, p
     Raises:
         ReporterError: the engine cannot be reached.
     """
-    from reporter.runs.tasks import Worker, threads_of
+    from reporter.runs.tasks import Task, Worker, threads_of
 
     worker = Worker(plan, out, offline, progress)
-    tasks = [task for task in worker.tasks() if not worker.is_done(task)]
+    tasks, texts_of = list[Task](), Counter[str]()
+    for task in (every := worker.tasks()):
+        texts_of[task.of] += task.texts
+    for task in every:
+        if worker.is_done(task):
+            progress.finished(task.of, task.texts / texts_of[task.of])
+        else:
+            tasks.append(task)
     if not tasks:
         return
     progress.note(f"  {counted(len(tasks), 'task')} for workers of {counted(threads_of(plan), 'thread')} each")
@@ -331,6 +338,7 @@ def have_done(engine: Processes | OnRay, plan: Plan, out: Path, offline: bool, p
     with progress.clock.within("workers"), progress.step("passes", sum(t.texts for t in tasks), "texts") as advance:
         for task in engine.do(job, worker, tasks, progress):
             advance(task.texts)
+            progress.finished(task.of, task.texts / texts_of[task.of])
 
 
 def job_array(plan: Plan, spec: Path, out: Path, sets: Sequence[str], *, offline: bool, at_once: int) -> str:

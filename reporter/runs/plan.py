@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from reporter.core.numbers import counted, duration_text, size_text
+from reporter.core.numbers import counted, duration, size_text
 from reporter.forward.inputs import ADDED, FEWEST_TOKENS, FOLDERS, PRECISIONS, Pass, Size, rate_of, size_of
 from reporter.forward.inputs import tokens_of as tokens_of_texts
 from reporter.metrics.analysis import Analysis, Corpus, analyses
@@ -400,7 +400,7 @@ class Estimate:
         if self.passes:
             took = f"time unknown, since no pass of {FEWEST_TOKENS:,} tokens or more is in this results folder"
             if self.seconds is not None:
-                took = f"about {duration_text(self.seconds)} plus loading, at the speed of the last pass"
+                took = f"about {duration(self.seconds, rough=True)} plus loading, at the speed of the last pass"
             passes = counted(self.passes, "forward pass", "forward passes")
             lines.append(f"{passes} over {self.tokens:,} tokens: {took}")
         elif not self.unknown and self.cells > self.analyses:

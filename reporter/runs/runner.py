@@ -222,11 +222,12 @@ def _run(
     record(plan.file, store)  # what is registered before there are numbers
 
     with progress.clock.within("loading"), importing():
-        from reporter.runs.work import work  # brings torch: not needed where everything is done
+        from reporter.runs.work import weights_of, work  # brings torch: not needed where everything is done
 
-    if engine is not None:
-        have_done(engine, plan, out, offline, progress)
-    computed, failed = work(plan, out, store, offline, progress)
+    with progress.expecting(plan.count("run"), lambda: 0, weights_of(plan)):
+        if engine is not None:
+            have_done(engine, plan, out, offline, progress)
+        computed, failed = work(plan, out, store, offline, progress)
     if not plan.partial:
         store.prune(name, [tuple(cell.key) for cell in plan.cells])
     write_correlations(store, name)

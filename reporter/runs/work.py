@@ -46,11 +46,11 @@ def work(plan: Plan, out: Path, store: Store, offline: bool, progress: Progress)
     """
     with given(plan.file.study.run.threads):
         worker = _Worker(plan, out, store, offline, progress)
-        with progress.expecting(plan.count("run"), lambda: worker.done, _weights(plan)):
+        with progress.expecting(plan.count("run"), lambda: worker.done, weights_of(plan)):
             return worker.do()
 
 
-def _weights(plan: Plan) -> dict[str, float]:
+def weights_of(plan: Plan) -> dict[str, float]:
     """Return how much work each pass is, by name: its words times the weights of its model, where these are known."""
     passes = {
         str(forward_pass): forward_pass

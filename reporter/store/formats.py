@@ -232,14 +232,31 @@ def _table(result: Result, room: int | None) -> str:
 
     Where there is too little room, texts are wrapped, and columns at the right that still do not fit are only named.
     """
+    body = [[_shown(value) for value in row] for row in result.rows]
+    lines, hidden = aligned([one_line(name) for name in result.columns], body, _numeric(result), room)
+    count = f"{result.total:,} {'row' if result.total == 1 else 'rows'}"
+    if len(result.rows) < result.total:
+        count = f"{len(result.rows):,} of {result.total:,} rows; --format csv or json prints all rows"
+    if hidden:
+        count += f"; no room for {', '.join(hidden)}: name the columns to show, or use --format csv"
+    return "\n".join([*lines, f"({count})"])
+
+
+def aligned(
+    head: Sequence[str], body: Sequence[Sequence[str]], right: Sequence[bool], room: int | None
+) -> tuple[list[str], Sequence[str]]:
+    """Return the lines of a table, and the headings of columns at the right for which there is no room.
+
+    Args:
+        head: the headings.
+        body: the cells of each row.
+        right: which columns stand to the right.
+        room: columns of the terminal; None for as many as are needed.
+    """
     from rich.cells import cell_len  # the width in terminal cells, which wide letters fill two of
 
-    head = [one_line(name) for name in result.columns]
-    body = [[_shown(value) for value in row] for row in result.rows]
-    right = _numeric(result)
     columns = list(zip(head, *body, strict=True))
     widths = [max(map(cell_len, column)) for column in columns] if room is None else _narrowed(columns, right, room)
-    hidden = head[len(widths) :]
 
     def lines(cells: Sequence[str]) -> Iterator[str]:
         wrapped = [_wrapped(cell, width) for cell, width in zip(cells, widths, strict=False)]
@@ -250,13 +267,8 @@ def _table(result: Result, room: int | None) -> str:
                 padded.append(blank + part if to_the_right else part + blank)
             yield "  ".join(padded).rstrip()
 
-    count = f"{result.total:,} {'row' if result.total == 1 else 'rows'}"
-    if len(result.rows) < result.total:
-        count = f"{len(result.rows):,} of {result.total:,} rows; --format csv or json prints all rows"
-    if hidden:
-        count += f"; no room for {', '.join(hidden)}: name the columns to show, or use --format csv"
     rule = "  ".join("-" * width for width in widths)
-    return "\n".join([*lines(head), rule, *(line for row in body for line in lines(row)), f"({count})"])
+    return [*lines(head), rule, *(line for row in body for line in lines(row))], head[len(widths) :]
 
 
 _LONGEST_WORDS = (24, 16, 10)
@@ -380,6 +392,7 @@ def csv_field(value: Any) -> str:
     """Return a value as a field of a CSV, NULL as nothing; a spreadsheet does not run it."""
     if value is None:
         return ""
+    value = value.tolist() if hasattr(value, "tolist") else value  # a list of a database is an array in pandas
     text = _text(value)
     if isinstance(value, str | dict | list | tuple):
         text = _FORMULA.sub("'", text)

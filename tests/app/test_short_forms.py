@@ -7,7 +7,8 @@ import json
 import pytest
 from report.made_up import fill
 
-from reporter.app.short_forms import MOST_LINES, StudyForm, as_form, brief
+from reporter.app.short_forms import MOST_LINES, WIDEST, StudyForm, as_form, brief, on_terminal
+from reporter.judge.questions.question import markdown
 from reporter.runs.whole import ask, write_comparison, write_over_models
 from reporter.store import Store
 
@@ -31,6 +32,18 @@ def test_ten_lines_say_how_the_models_differ_and_what_was_measured(out):
     assert form.leads == ["models"] and form.comparison
     assert all(f"- {sentence.text} ({sentence.strength})" in text for sentence in form.comparison)
     assert len(text.splitlines()) <= MOST_LINES and text.splitlines()[-1] == f"- Measured: {form.measured}"
+
+
+@pytest.mark.parametrize("width", [80, 100, 300])
+def test_a_terminal_wraps_paragraphs_and_tables_but_no_code(out, width):
+    code = "```python\n" + "x" * 200 + "\n```"
+    table = "| a \\| b | number |\n|---|---:|\n| " + "one word " * 20 + "| 0.5 |\n|  | 12 |"
+    text = "\n\n".join([markdown(ask("pair", out)), code, table, "- " + "word " * 60])
+    lines = on_terminal(text, width).split("\n")
+    assert max(len(line) for line in lines if "xx" not in line) <= min(width, WIDEST) and "x" * 200 in lines
+    assert " ".join(" ".join(lines).split()).endswith("word word") and lines[-1].startswith("  word")
+    assert any(line.startswith("a | b ") for line in lines) and any(line.endswith(" 0.5") for line in lines)
+    assert on_terminal(text, None) == text
 
 
 def test_too_few_texts_come_before_every_answer(out):

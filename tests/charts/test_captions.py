@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from reporter.charts import captions
-from reporter.charts.captions import CLOSE, FIXED, LOG, AxisLimits, axes_of, axis, axis_of
+from reporter.charts.captions import CLOSE, FIXED, LOG, Axis, AxisLimits, axes_of, axis, hull, reaches_of
 from reporter.charts.layout import Scene
 from reporter.charts.styles import style_models
-from reporter.core.numbers import seconds, short, span
+from reporter.core.numbers import duration, short, span
 
 ROLES = {"bert": "encoder"} | dict.fromkeys(("gpt2", "llama", "opt", "dreams"), "decoder")
 SCENE = Scene("s", style_models(ROLES), ["text tokens", "without sinks"], [], ["wiki"])
@@ -63,14 +63,21 @@ def test_the_smaller_model_is_no_flat_line():
     assert captions.offered(below, (None, None), SCENE) == (CLOSE, FIXED), "one token set has what another has not"
 
 
-def test_an_axis_stays_when_the_token_set_changes_unless_it_says_so():
+def test_an_axis_holds_those_of_what_is_shown_and_keeps_its_zero_unless_it_is_fitted():
     frame, reach = numbers([0.2, 0.3], [0.1, 0.96], [0.1, 0.45]), AxisLimits((0, 1))
-    every, without = axes_of(frame, reach, SCENE)[""][FIXED], frame[frame["view"] == "without sinks"]
-    assert (every.low, every.high) == (0, 1) and axis_of(without, every, reach, close=False) == every
-    close = axis_of(without, every, reach, close=True)
+    every, parts = axes_of(frame, reach, SCENE)[""][FIXED], reaches_of(frame, reach, SCENE, [])
+    assert (every.low, every.high) == (0, 1) and len(parts) == len(frame[["model", "view"]].drop_duplicates())
+    close = hull(parts[parts["view"] == "without sinks"], every, close=True)
     assert (close.high, close.note) == (0.45, "of this token set")
-    wide = axis_of(pd.DataFrame({"value": [1.0, 2.0]}), axis([1.0, 200.0]), AxisLimits(), close=False)
-    assert wide.high == 2, "lines would be flat"
+    # the same cases as in tests/scripts/summaries.test.mjs
+    ends = [(2.0, 4.0, "noise 50, above this axis", 2.0, 4.0), (3.0, 5.0, "", 1e-3, 5.0)]
+    parts = pd.DataFrame(ends, columns=["low", "high", "note", "log_low", "log_high"])
+    assert hull(parts, Axis(0, 900)) == Axis(0, 5, ends[0][2]) and hull(parts, Axis(1, 900)) == Axis(2, 5, ends[0][2])
+    assert hull(parts, Axis(1, 900, "logarithmic"), log=True) == Axis(1e-3, 5, "logarithmic")
+    assert hull(parts[:0], Axis(0, 1)) == Axis(0, 1)
+    assert hull(parts.assign(note=["a", "b"]), Axis(0, 9), close=True).note.endswith(
+        "some chance levels are off this axis"
+    )
 
 
 def test_each_statistic_of_a_chart_has_its_own_axis_with_the_chance_level_by_its_name():
@@ -141,4 +148,4 @@ def test_numbers_are_short():
     assert {value: short(value) for value in written} == written
     assert span([-0.059, 0.11]) == "−0.059 to 0.11", "no dash beside a minus"
     assert span([10.23, 10.36]) == "10.2–10.4" and span([1e-17, 2.0]) == "≈ 0 to 2"
-    assert [seconds(s) for s in (0.42, 185, 7800, None)] == ["0.4 s", "3 min 05 s", "2 h 10 min", "–"]
+    assert [duration(s) for s in (0.42, 185, 7800, None)] == ["0.4 s", "3 min 05 s", "2 h 10 min", "–"]

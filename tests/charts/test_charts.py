@@ -103,7 +103,7 @@ def test_a_profile_has_a_colour_for_each_model_and_runs_over_relative_depth_from
     assert all(channel["scale"] == expected and channel["legend"] is None for channel in coloured)
     assert encodings(spec, "shape")[0]["scale"]["range"] == ["circle", "triangle-up"]
     assert {channel["field"] for channel in encodings(spec, "x") if "field" in channel} == {"depth"}
-    assert encodings(spec, "x")[0]["scale"]["domain"] == [0, 1]
+    assert next(x["scale"] for x in encodings(spec, "x") if "scale" in x)["domain"] == [0, 1]
     assert {tuple(channel["title"]) for channel in encodings(spec, "y") if channel.get("title")} == {("a b (nats)",)}
     silent = {layer["mark"]["type"] for layer in spec["layer"] if layer["mark"].get("aria", True) is False}
     assert silent == {"area", "line", "text"}, "points alone are told to a screen reader"
@@ -143,7 +143,8 @@ def test_models_stand_in_the_order_of_the_legend_and_layers_of_a_pair_and_steps_
     scale = next(channel["scale"] for channel in steps if channel.get("field") == "step")
     assert scale.items() >= {"type": "symlog", "constant": 100, "domain": [0, 100], "nice": False}.items()
     many = ticks(list(range(0, 1540, 10)))
-    assert ticks([0, 50, 600]) == [0, 50, 600] and (len(many), many[0], many[-1]) == (8, 0, 1530)
+    assert ticks([0, 50, 600]) == [0, 50, 600] and ticks([0, 30, 75, 80, 150, 160, 300]) == [0, 30, 75, 150, 300]
+    assert len(many) <= 8 and (many[0], many[-1]) == (0, 1530)
 
 
 def test_hostile_names_stay_text():

@@ -119,6 +119,15 @@ def test_models_are_compared_in_a_table_of_estimates(narrow, wide):
         assert len(cells) == 3 and sorted(cells) == sorted(numbers)
 
 
+def test_each_main_statistic_has_a_sentence_with_the_numbers_of_the_table(wide):
+    text, table = (wide / "results.md").read_text("utf-8"), (wide / "tables/compared.md").read_text("utf-8")
+    rows = [line.split(" | ") for line in table.replace("\\", "").splitlines() if line.startswith("| ")][1:]
+    for title, *cells in rows:
+        assert f"{title.removeprefix('| ')} was {cells[0]} in " in text
+    assert text.count("did not differ significantly") == len(re.findall(r"\(difference \S+ \[−\S+, [\d.,]+\]\)", text))
+    assert r"\%" in (wide / "results.tex").read_text("utf-8")
+
+
 def test_a_profile_is_a_table_by_layer_and_model(narrow):
     lines = read(narrow / "tables/anisotropy-top_variance_share.md").splitlines()
     header = lines.index(next(line for line in lines if line.startswith("| Layer |")))

@@ -10,7 +10,7 @@ import pytest
 import vl_convert
 
 from reporter.charts.chart import Drawn, filled
-from reporter.charts.drawing import axis_shown, captions_of, first_choice, panels_shown
+from reporter.charts.drawing import axis_shown, captions_of, first_choice
 from reporter.charts.layout import ASKED, ATTENTION, WITH, WITHOUT, Pick
 from reporter.charts.models import PAIRS, correlation_rows
 from reporter.charts.profile import PROFILE, PROFILE_DETERMINED, TRAINING, training_query
@@ -104,7 +104,7 @@ def test_null_baselines_are_no_models_of_the_study(contents, figure, caption):
     for baselines in (WITH, WITHOUT):
         assert re.fullmatch(r"bert: \S+ · tuned: \S+ · gpt2: \S+", caption(drawn, "nested", baselines=baselines))
         choice = replace(first_choice(contents.scene), baselines=baselines, picks={"axis": "close"})
-        axes.append(axis_shown(drawn, panels_shown(drawn, contents.scene, choice), choice))
+        axes.append(axis_shown(drawn, contents.scene, choice))
     assert axes[0] != axes[1], "it reaches as far as what is seen"
 
 

@@ -87,6 +87,25 @@ def test_a_run_says_how_much_of_all_is_done_and_how_long_the_rest_takes(monkeypa
     ]
 
 
+def test_workers_count_as_much_of_the_run_as_the_passes_that_they_do(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(clocks.time, "perf_counter", lambda: now[0])
+    log = io.StringIO()
+    progress = Progress(log)
+    with progress.expecting(4, lambda: 0, {"a": 3.0, "b": 1.0}):
+        for _ in range(2):  # ranges of a pass
+            now[0] += 60
+            progress.finished("a", 0.5)
+        progress.remind(now[0])
+        with progress.expecting(4, lambda: 4, {"a": 3.0, "b": 1.0}):
+            progress.finished("b")
+            progress.remind(now[0] + 100)
+    assert log.getvalue().splitlines() == [
+        "  … 0 of 4 cells (38% of the run, about 3 min of 5 min left): working",
+        "  … 4 of 4 cells (100% of the run, about 1 s of 2 min left): working",
+    ]
+
+
 def test_on_a_terminal_two_lines_of_80_columns_show_the_run_and_the_step(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { clausesOf, reachOf, roleMeans, roomFor, rowsAt } from "../../templates/rows.js";
+import { clausesOf, hullOf, roleMeans, roomFor, rowsAt } from "../../templates/rows.js";
 
 const line = (model, values, more = {}) => values.map((value, layer) => ({ model, layer, depth: layer / (values.length - 1), value, ci_low: value, ci_high: value, statistic: "norm", site: "block", n: 7, ...more }));
 const ROLES = { bert: "encoder", minilm: "encoder", gpt2: "decoder" };
@@ -13,18 +13,14 @@ test("a role with a stored mean is drawn as it, another one as its models", () =
   assert.deepEqual(roleMeans(rows, [], ROLES).map(row => row.model), ["bert", "bert", "minilm", "minilm", "gpt2", "gpt2"], "no mean, no baseline");
 });
 
-test("an axis follows what is left, and keeps its zero, its edge and a floor that is near", () => {
-  const rows = [...line("bert", [2, 4]), ...line("bert", [5, 5], { statistic: "norm_floor" })];
-  assert.deepEqual(reachOf(rows, { whole: [0, 900, ""] }), [0, 5, ""]);
-  assert.deepEqual(reachOf(rows, { whole: [1.5, 900, ""] }), [2, 5, ""]);
-  assert.deepEqual(reachOf([...line("bert", [2, 4]), ...line("bert", [50, 50], { statistic: "norm_floor" })], { whole: [1, 900, ""], noise: "noise" }), [2, 4, "noise 50, above this axis"], "a far floor would squeeze them");
-  assert.deepEqual(reachOf(line("bert", [1e-17, 2, 4]), { whole: [1e-3, 900, "logarithmic"], log: true }), [2, 4, "logarithmic"], "what stands at the edge stays there");
-  assert.deepEqual(reachOf([], { whole: [0, 1, ""] }), [0, 1, ""]);
-  assert.deepEqual(reachOf(line("bert", [3, 3]), { whole: [1, 9, ""], log: true }), [1.5, 6, ""]);
-  const near = { ...line("bert", [0.91, 0.95])[0], value: 0.91, ci_low: 0.91 };
-  assert.deepEqual(reachOf([near, { ...near, value: 0.95, ci_low: 0.95, ci_high: 0.95 }], { whole: [0, 1, ""], close: true }), [0.91, 0.95, "of this token set"]);
-  assert.deepEqual(reachOf(line("bert", [1, 2]), { whole: [1, 20, ""], flat: true }), [1, 20, ""]);
-  assert.deepEqual(reachOf(line("bert", [1, 2]), { whole: [1, 200, ""], flat: true }), [1, 2, "of this token set"], "it would be a flat line");
+test("an axis holds those of what is shown, and keeps its zero unless it is fitted", () => {
+  const parts = [[2, 4, "noise 50, above this axis", 2, 4], [3, 5, "", 1e-3, 5]].map(([low, high, note, log_low, log_high]) => ({ low, high, note, log_low, log_high }));
+  assert.deepEqual(hullOf(parts, [0, 900, ""]), [0, 5, parts[0].note]);
+  assert.deepEqual(hullOf(parts, [1, 900, ""]), [2, 5, parts[0].note]);
+  assert.deepEqual(hullOf(parts, [0, 900, ""], { close: true }), [2, 5, `of this token set · ${parts[0].note}`]);
+  assert.deepEqual(hullOf(parts, [1, 900, "logarithmic"], { log: true }), [1e-3, 5, "logarithmic"]);
+  assert.deepEqual(hullOf([], [0, 1, ""]), [0, 1, ""]);
+  assert.match(hullOf(parts.map((part, i) => ({ ...part, note: "ab"[i] })), [0, 9, ""])[2], /some chance levels are off this axis$/);
 });
 
 test("each model is read at its own nearest layer", () => {

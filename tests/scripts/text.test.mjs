@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { short, whole } from "../../templates/tokens.js";
+import { compared, estimate, estimates, short, whole } from "../../templates/numbers.js";
 import { narrowed } from "../../templates/tokens.js";
 import { brief, phrase, pieces, plain } from "../../templates/tokens.js";
 
@@ -19,8 +20,13 @@ test("a long token is cut between signs, not within them", () => {
   assert.equal(phrase("two  words"), "two  words");
 });
 
-test("numbers are written with three digits and a true minus", () => {
-  assert.deepEqual([0, -0.5, 0.12345, 12345.6, 0.0000123, -0.9999, 0.9999999, null].map(value => short(value)), ["0", "−0.5", "0.123", "12,346", "1.23 × 10⁻⁵", "−0.9999", "1", "–"]);
+test("numbers are written by the rules of reporter.core.numbers", () => {
+  const cases = JSON.parse(readFileSync(new URL("../core/typesetting.json", import.meta.url), "utf-8"));
+  for (const [number, text] of cases.estimate) assert.equal(estimate(...number), text);
+  for (const [numbers, texts] of cases.estimates) assert.deepEqual(estimates(numbers), texts);
+  for (const [numbers, starts] of cases.compared) compared(...numbers).forEach((text, i) => assert.ok(text.startsWith(starts[i]), text));
+  for (const [name, values, text] of cases.others) if (name === "short") assert.equal(short(...values), text);
+  assert.deepEqual([-0.9999, 0.9999999, Infinity, NaN].map(value => short(value)), ["−0.9999", "1", "∞", "–"]);
   assert.deepEqual([0, 12345, null].map(whole), ["0", "12,345", "–"]);
 });
 

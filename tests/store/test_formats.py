@@ -7,6 +7,7 @@ import subprocess
 from decimal import Decimal
 
 import duckdb
+import numpy as np
 import pytest
 from browser.conftest import require
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from reporter.report.templating import folder
-from reporter.store.formats import CSV_RULES, Result, latex, pieces, write
+from reporter.store.formats import CSV_RULES, Result, csv_field, latex, pieces, write
 
 
 def ask(sql, form):
@@ -184,3 +185,7 @@ def test_latex_has_no_commands_of_a_text(text):
     bare = re.sub(r"\\((?:text[a-z]+|ldots|allowbreak)\{\}|[{}$&#%_])|\{\\ttfamily\\char34\}|\$[^$]+\$", "", bare)
     assert not set(bare) & set("\\{}$&#%_^")
     assert latex("α-ReQ") == r"$\alpha$-ReQ" and latex("Ρ") == "$P$" and latex("1–2") == "1--2"
+
+
+def test_a_list_of_a_frame_is_a_list_in_csv():
+    assert csv_field(np.array([0, 1, 6])) == csv_field([0, 1, 6]) == '"[0, 1, 6]"'
