@@ -362,9 +362,13 @@ def effects(statistic: Statistic, a: Profile, b: Profile) -> Array:
 
 
 def at_common_depths(a: Profile, b: Profile) -> tuple[Profile, Profile]:
-    """Return two curves at the depths of the first one that both have."""
+    """Return two curves at the depths of the first one that both have; one of a single number is compared by its mean.
+
+    A number of the whole model has no depth, and a number of blocks of a model with one block has one.
+    """
     if len(a.x) < 2 or len(b.x) < 2:
-        return a, b
+        first, second = (replace(curve, x=np.zeros(1), numbers=curve.mean, labels=()) for curve in (a, b))
+        return first, second
     a = a.some(np.flatnonzero((a.x >= b.x[0] - 1e-9) & (a.x <= b.x[-1] + 1e-9)).tolist())
     return a, b.brought_to(a.x)
 
