@@ -129,7 +129,12 @@ def _comparisons(contents: Contents) -> Iterator[_Comparison]:
 def _reasons(contents: Contents) -> dict[str, str]:
     """Return why statistics have no interval, by their full names."""
     rows = missing(contents.study, models=(), corpora=(), cells=contents.cells)["reasons"]
-    texts = ((row["number"], row["reason"].partition(",")[0]) for row in rows if "no interval" in row["reason"])
+    texts = (
+        (number, row["reason"].partition(",")[0])
+        for row in rows
+        if "no interval" in row["reason"]
+        for number in row["numbers"]
+    )
     return {number: text.removeprefix("no interval with ") for number, text in texts}
 
 

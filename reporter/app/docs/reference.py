@@ -416,7 +416,7 @@ def _list(title: str, lead: str, definitions: Mapping[str, Definition]) -> str:
 
 
 _QUERIED = (
-    *("layers", "layer_metrics", "layer_pairs", "over_models", "statistics", "models", "corpora", "cells", "studies"),
+    *("layers", "layer_metrics", "layer_pairs", "statistics", "models", "corpora", "cells", "studies"),
     *("comparisons", "claims", "findings", "sinks"),
 )
 """What people query; the page of tables shows their columns, the others have pages of their own."""
