@@ -1,10 +1,12 @@
 """What an export leaves: figures of a true size, tables, LaTeX that compiles, references."""
 
+import json
 import re
 import shutil
 import struct
 import subprocess
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from reporter.core.errors import UsageError
 from reporter.core.numbers import estimate
 from reporter.report import export as writing
 from reporter.report.export import Wanted, export
+from reporter.report.paper_comparison import _reasons
 from reporter.store import Store
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -126,6 +129,15 @@ def test_each_main_statistic_has_a_sentence_with_the_numbers_of_the_table(wide):
         assert f"{title.removeprefix('| ')} was {cells[0]} in " in text
     assert text.count("did not differ significantly") == len(re.findall(r"\(difference \S+ \[−\S+, [\d.,]+\]\)", text))
     assert r"\%" in (wide / "results.tex").read_text("utf-8")
+
+
+def test_why_statistics_have_no_interval_is_told_of_each_of_them():
+    of_cell = {"model": "bert", "corpus": "nested", "checkpoint": "final", "status": "done", "metric": "motion"}
+    reasons = [
+        {"statistic": name, "view": "text tokens", "reason": "no interval with 3 texts, and more"} for name in "ab"
+    ]
+    contents = SimpleNamespace(study={}, cells=[of_cell | {"reasons": json.dumps(reasons)}])
+    assert _reasons(contents) == {"motion.a": "3 texts", "motion.b": "3 texts"}
 
 
 def test_a_profile_is_a_table_by_layer_and_model(narrow):
