@@ -161,6 +161,8 @@ CASES = {
          {"half": 0.5}),
         ("on average over layers).", APART, "Mean cosine of two tokens does not differ significantly: "
          "0.50 in enc, 0.50 in dec, on average over layers.", {"by": {}}),
+        ("significant only without correction", PAIR | {"by": {"enc": 0.3, "dec": 0.33}, "half": 0.018}, "",
+         {"half": 0.05}),
         ("In the 3 decoders, states are", MANY, "No main statistic differs significantly",
          {"by": MANY["by"] | {"d": 0.0}}),
         ("In dec, states are", PAIR | {"encoders": ("enc", "e2"), "by": {"enc": 0.3, "e2": 0.3, "dec": 0.8}},
