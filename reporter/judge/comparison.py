@@ -29,7 +29,7 @@ from reporter.judge.profiles import Profile, in_common, mean_profile, read_profi
 from reporter.judge.questions.subjects import share_of_range
 from reporter.metrics.base import Statistic
 from reporter.store import Store
-from reporter.store.rows import in_order, order_of
+from reporter.store.rows import in_order, order_of, spec_of
 from reporter.store.schema import Comparison
 from reporter.study.models import ModelSpec
 
@@ -148,6 +148,7 @@ class Comparing:
         statistics: the main ones, by full name.
         views: all token sets.
         profiles: by full name, corpus, token set and model.
+        fixed: whether the texts are no sample of others, so that numbers of one or two models have no interval.
     """
 
     sides: Sides
@@ -155,6 +156,7 @@ class Comparing:
     statistics: Mapping[str, Statistic]
     views: Sequence[str]
     profiles: Mapping[tuple[str, str, str, str], Profile]
+    fixed: bool = False
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -185,10 +187,17 @@ class Comparing:
             for row in (*self._numbers(name, corpus, view), *self._differences(name, corpus, view)):
                 bounds = self.statistics[name].bounds
                 bounds = bounds if row.get("minus") is None else bounds_of_difference(bounds)
-                low, high = clipped((row["ci_low"], row["ci_high"]), bounds)
+                ends = (None, None) if self._exact(row) else (row["ci_low"], row["ci_high"])
+                low, high = clipped(ends, bounds)
                 whole = key | {"common": False, "models": 1} | row | {"ci_low": low, "ci_high": high}
                 rows[tuple(whole.get(column) for column in Comparison.table.key)] = whole
         return list(rows.values())
+
+    def _exact(self, row: Row) -> bool:
+        """Tell whether nothing but rounding makes a number unsure."""
+        of = {side.name: side.models for side in (*self.sides.each.values(), *self.sides.of_roles.values())}
+        names = [row["side"], row.get("minus") or row["side"]]
+        return self.fixed and all(self.count(of[name]) < FEWEST_MODELS for name in names)
 
     def _curve(self, name: str, corpus: str, view: str, side: Side) -> Profile | None:
         """Return a statistic of a side over depth; None where a model lacks it."""
@@ -417,7 +426,8 @@ def write_comparison(store: Store, study: str, specs: Mapping[str, ModelSpec] | 
     stored = {row["view"] for row in rows}
     named = stored_json(written[0]["views"] or "[]") if written else []
     views = [view for view in dict.fromkeys((*named, *TOKEN_SETS, *sorted(stored))) if view in stored]
-    comparing = Comparing(Sides.of(roles, bases), Origins(models, specs or {}), statistics, views, profiles)
+    fixed = bool(written) and spec_of(written[0]["spec"]).get("texts") == "fixed"
+    comparing = Comparing(Sides.of(roles, bases), Origins(models, specs or {}), statistics, views, profiles, fixed)
     corpora = in_order(
         [{"corpus": corpus} for corpus in {row["corpus"]: None for row in rows}], "corpus", order["corpora"]
     )

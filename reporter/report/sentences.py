@@ -337,6 +337,8 @@ def scope_of(stored: StoredComparison) -> str:
     sides = stored.sides
     over = f"95 % intervals over {'models' if stored.over_models else 'texts'}; significant after correction for "
     over += "all comparisons."
+    if stored.fixed and not stored.over_models:
+        over = "The texts are no sample of others, so there are no intervals."
     if len(sides.roles) == 1:
         return f"{over} One model: descriptive, says nothing about others."
     if not sides.both:

@@ -139,6 +139,15 @@ def test_a_difference_is_one_if_its_corrected_interval_has_no_0():
     assert gap["ci_high"] - gap["ci_low"] < (alone["ci_high"] - alone["ci_low"]) / 10
 
 
+def test_fixed_texts_leave_an_interval_over_models_alone(altered):
+    several = [(f"m{i}", ("encoder", "decoder")[i > 2], 4, 64, (None,)) for i in range(6)]
+    for models in (PAIR, several):
+        overview, _ = altered(models, FEW, "UPDATE studies SET spec = 'texts: fixed'")
+        gaps = overview.stored.frame[overview.stored.frame["minus"].notna()]
+        assert gaps["ci_low"].isna().all() if models is PAIR else gaps["ci_low"].notna().any()
+        assert gaps["p"].notna().all()
+
+
 def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_said(overviews, altered):
     for overview in (overviews["pair"], overviews["many"]):
         assert 1 <= len(overview.sentences) <= 3
