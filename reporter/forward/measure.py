@@ -142,9 +142,13 @@ def measure(
                     groups = running.take_back()
                     if not is_out_of_memory(error):
                         raise
+                    left = [batch for group in groups for batch in group]
+                    if together > 1:  # memory may suffice for one pass at a time
+                        together = 1
+                        waiting.extendleft(reversed(left))
+                        continue
                     budget = _halved(groups[0], model)
                     shrunk(budget)
-                    left = [batch for group in groups for batch in group]
                     waiting = deque(part for batch in (*left, *waiting) for part in batch.split(budget))
                     continue
                 in_model += time.perf_counter() - given

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from reporter.core.errors import is_out_of_memory
 from reporter.core.threads import Ahead, suited_to, tasks_at_once
 from reporter.forward.inputs import Pass
+from reporter.geometry.arrays import products_are_exact
 from reporter.models.load import LoadedModel
 from reporter.models.parts import pad_id
 from reporter.models.places import Layout
@@ -114,10 +116,10 @@ def unpadded(tokens: Iterable[TokenisedText], *models: LoadedModel | SavedStates
 def at_once(model: LoadedModel | SavedStates, layout: Layout, batch_tokens: int) -> int:
     """Return how many batches may go through a model at the same time, if each has one thread.
 
-    More than one on a processor, where passes leave nothing behind in the model, and as far as the states that wait
-    need little memory.
+    More than one on a processor, where passes leave nothing behind in the model, the caller's program lets products
+    round as float32, and as far as the states that wait need little memory.
     """
-    if not isinstance(model, LoadedModel) or model.device.type != "cpu" or not model.steady:
+    if not isinstance(model, LoadedModel) or model.device.type != "cpu" or not model.steady or not products_are_exact():
         return 1
     return max(1, MOST_WAITING // (4 * batch_tokens * sum(layout.widths)))
 
@@ -138,7 +140,14 @@ def beside(
             while waiting or running:
                 while waiting and len(running) < together:
                     running.give(waiting.popleft())
-                batch, result = running.next()
+                try:
+                    batch, result = running.next()
+                except Exception as error:
+                    if together == 1 or not is_out_of_memory(error):
+                        raise
+                    waiting.extendleft(reversed(running.take_back()))  # memory may suffice for one at a time
+                    most = together = 1
+                    continue
                 before, together = together, min(most, at_once(model, layout, size))
                 if together < before:  # a pass changed the model, so those beside it count no more
                     waiting.extendleft(reversed([batch, *running.take_back()]))

@@ -40,6 +40,21 @@ def wide(x: Tensor) -> Tensor:
     return x.cpu().double() if x.device.type == "mps" else x.double()
 
 
+_EXACT = ("none", "ieee")
+
+
+def products_are_exact() -> bool:
+    """Return whether products of float32 numbers on a processor round as float32, whoever asks.
+
+    Where they do not, :func:`exact_products` changes the precision for the whole process: what another thread computes
+    meanwhile would depend on the moment.
+    """
+    import torch
+
+    backends: Any = torch.backends
+    return backends.mkldnn.matmul.fp32_precision in _EXACT
+
+
 @contextmanager
 def exact_products() -> Iterator[None]:
     """Let products of float32 numbers round as float32 inside the block, whatever precision the caller's program set.
@@ -53,7 +68,7 @@ def exact_products() -> Iterator[None]:
     products = backends.cuda.matmul, backends.mkldnn.matmul
     before = [backend.fp32_precision for backend in products]
     for backend, precision in zip(products, before, strict=True):
-        if precision not in ("none", "ieee"):
+        if precision not in _EXACT:
             backend.fp32_precision = "ieee"
     try:
         yield

@@ -20,17 +20,18 @@ from reporter.core.json_text import stored_json
 from reporter.core.places import TEXT_TOKENS, TOKEN_SETS, WITHOUT_SINKS
 from reporter.core.table import FREE, LAST_CHECKPOINT
 from reporter.judge.contrasts import contrast, mean_over
-from reporter.judge.estimates import FEWEST_MODELS, Array, Estimates
+from reporter.judge.estimates import FEWEST_MODELS, Array, Estimates, bounds_of_difference, clipped
 from reporter.judge.facts import declared
-from reporter.judge.kinship import Origins
+from reporter.judge.kinship import Kinship, Origins
 from reporter.judge.outcomes import LEVEL
 from reporter.judge.points import around
 from reporter.judge.profiles import Profile, in_common, mean_profile, read_profiles
 from reporter.judge.questions.subjects import share_of_range
 from reporter.metrics.base import Statistic
 from reporter.store import Store
-from reporter.store.rows import in_order, order_of
+from reporter.store.rows import in_order, order_of, spec_of
 from reporter.store.schema import Comparison
+from reporter.study.models import ModelSpec
 
 Row = dict[str, Any]
 
@@ -132,11 +133,6 @@ class Sides:
             columns += [self.of_roles[role]] if as_one else [self.each[model] for model in models]
         return tuple(columns)
 
-    @cached_property
-    def over_models(self) -> bool:
-        """Whether intervals of both sides are over models."""
-        return bool(self.pair) and all(len(side.models) >= FEWEST_MODELS for side in self.pair)
-
     def comparable(self, statistic: Statistic) -> bool:
         """Tell whether a statistic means the same on all sides."""
         return not (statistic.within_role and self.both)
@@ -152,6 +148,7 @@ class Comparing:
         statistics: the main ones, by full name.
         views: all token sets.
         profiles: by full name, corpus, token set and model.
+        fixed: whether the texts are no sample of others, so that numbers of one or two models have no interval.
     """
 
     sides: Sides
@@ -159,6 +156,7 @@ class Comparing:
     statistics: Mapping[str, Statistic]
     views: Sequence[str]
     profiles: Mapping[tuple[str, str, str, str], Profile]
+    fixed: bool = False
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -175,6 +173,11 @@ class Comparing:
         """Returns how many comparisons are made on a corpus."""
         return cache(self._tests)
 
+    @cached_property
+    def count(self) -> Callable[[tuple[str, ...]], int]:
+        """Returns how many independent models some models are."""
+        return cache(lambda models: len(Kinship.of(self.origins, models).units))
+
     def rows(self, corpus: str) -> list[Row]:
         """Return the numbers of all sides on a corpus, and their differences, as rows of ``comparisons``."""
         rows = {}
@@ -182,9 +185,19 @@ class Comparing:
             metric, _, statistic = name.partition(".")
             key = {"corpus": corpus, "view": view, "metric": metric, "statistic": statistic}
             for row in (*self._numbers(name, corpus, view), *self._differences(name, corpus, view)):
-                whole = key | {"common": False, "models": 1} | row
+                bounds = self.statistics[name].bounds
+                bounds = bounds if row.get("minus") is None else bounds_of_difference(bounds)
+                ends = (None, None) if self._exact(row) else (row["ci_low"], row["ci_high"])
+                low, high = clipped(ends, bounds)
+                whole = key | {"common": False, "models": 1} | row | {"ci_low": low, "ci_high": high}
                 rows[tuple(whole.get(column) for column in Comparison.table.key)] = whole
         return list(rows.values())
+
+    def _exact(self, row: Row) -> bool:
+        """Tell whether nothing but rounding makes a number unsure."""
+        of = {side.name: side.models for side in (*self.sides.each.values(), *self.sides.of_roles.values())}
+        names = [row["side"], row.get("minus") or row["side"]]
+        return self.fixed and all(self.count(of[name]) < FEWEST_MODELS for name in names)
 
     def _curve(self, name: str, corpus: str, view: str, side: Side) -> Profile | None:
         """Return a statistic of a side over depth; None where a model lacks it."""
@@ -210,25 +223,33 @@ class Comparing:
 
     def _numbers(self, name: str, corpus: str, view: str) -> Iterator[Row]:
         """Yield the mean over layers of each side, and the number at each layer of those that a table shows."""
-        both = self._common(name, corpus, view)
-        common = dict(zip(self.sides.pair, both, strict=True)) if both else {}
+        compared, common = self._means(name, corpus, view, self.sides.pair)
+        both = dict(zip(self.sides.pair, compared, strict=True)) if common else {}
         for side in dict.fromkeys((*self.sides.each.values(), *self.sides.of_roles.values())):
             own = ((model, self.profiles.get((name, corpus, view, model))) for model in side.models)
-            means = common[side].means if side in common else {model: profile.mean for model, profile in own if profile}
+            means = both[side] if side in both else {model: profile.mean for model, profile in own if profile}
             if means:
                 mean = mean_over(self.origins, means)
-                yield _row(mean, side, span="mean", models=len(means), common=side in common)
+                yield _row(mean, side, span="mean", models=self.count(tuple(means)), common=side in both)
         for side in dict.fromkeys((*self.sides.columns, *self.sides.pair)):
             if curve := self.curve(name, corpus, view, side):
-                yield from _at_layers(curve, side)
+                yield from _at_layers(curve, side, self.count(side.models))
 
-    def _common(self, name: str, corpus: str, view: str) -> tuple[Profile, Profile] | None:
-        """Return the curves of both sides over their common layers; None where neither lacks one of the other's."""
-        a, b = [self.curve(name, corpus, view, side) for side in self.sides.pair] or (None, None)
-        if a is None or b is None:
-            return None
-        first, second = in_common([a, b])[0]
-        return (first, second) if len(first.x) + len(second.x) < len(a.x) + len(b.x) else None
+    def _means(
+        self, name: str, corpus: str, view: str, sides: Sequence[Side]
+    ) -> tuple[list[dict[str, Estimates]], bool]:
+        """Return the mean over layers of each model of some sides, and whether a model lacks layers of another one.
+
+        Means are over the layers that all of them have, as in claims; there are none where a model has no numbers.
+        """
+        found = [self.profiles.get((name, corpus, view, model)) for side in sides for model in side.models]
+        profiles = [profile for profile in found if profile is not None]
+        if not profiles or len(profiles) < len(found):
+            return [], False
+        kept = in_common(profiles)[0]
+        means = {profile.model: profile.mean for profile in kept}
+        common = any(len(part.x) < len(whole.x) for part, whole in zip(kept, profiles, strict=True))
+        return [{model: means[model] for model in side.models} for side in sides], common
 
     def _differences(self, name: str, corpus: str, view: str) -> Iterator[Row]:
         """Yield how two sides differ in the mean over layers, at layers, in a region, and without sinks.
@@ -249,12 +270,13 @@ class Comparing:
         here, there = at_common_depths(*((b, a) if swapped else (a, b)))
         sizes = effects(statistic, here, there)
         typical = float(effects(statistic, *at_common_depths(a, b)).mean())
-        mean = self._difference(corpus, (of, minus), in_common([a, b])[0], effect=typical)
-        yield mean | {"common": self._common(name, corpus, view) is not None}
+        means, common = self._means(name, corpus, view, (of, minus))
+        yield self._gap(corpus, (of, minus), means, span="mean", effect=typical, common=common)
         if not sides.pair or view not in self.compared:
             return
         of, minus, other = (minus, of, a) if swapped else (of, minus, b)
-        yield from _at_layers(there, minus, [i for i, x in enumerate(there.x) if np.abs(other.x - x).min() > 1e-9])
+        between = [i for i, x in enumerate(there.x) if np.abs(other.x - x).min() > 1e-9]
+        yield from _at_layers(there, minus, self.count(minus.models), between)
         layers = [
             self._difference(corpus, (of, minus), (here, there), [index], effect=float(sizes[index]))
             for index in range(len(here.x) if len(here.x) > 1 else 0)
@@ -277,7 +299,8 @@ class Comparing:
             for side, without in zip(sides, (a, b), strict=True):
                 with_sinks = self.curve(name, corpus, PAIR[0], side)
                 assert with_sinks is not None
-                yield self._difference(corpus, (side, side), in_common([with_sinks, without])[0], minus_view=PAIR[1])
+                both = in_common([with_sinks, without])[0]
+                yield self._difference(corpus, (side, side), both, span="mean", minus_view=PAIR[1])
             return
         after = at_common_depths(a, b)
         if after[0].labels != before[0].labels or len(after[0].x) != len(before[0].x):
@@ -292,10 +315,13 @@ class Comparing:
         self, corpus: str, sides: Sequence[Side], curves: Sequence[Profile], points: Sequence[int] = (), **more: Any
     ) -> Row:
         """Return one side minus the other, as the mean over all points of theirs or over some."""
-        (of, minus), models = sides, min(len(side.models) for side in sides)
-        a, b = (curve.some(points) if points else curve for curve in curves)
-        gap, place = contrast(self.origins, a.means, b.means), _place(curves[0], points) if points else {"span": "mean"}
-        return _row(gap, of, minus, self.tests(corpus), models=models, **place | more)
+        means = [(curve.some(points) if points else curve).means for curve in curves]
+        return self._gap(corpus, sides, means, **(_place(curves[0], points) if points else {}) | more)
+
+    def _gap(self, corpus: str, sides: Sequence[Side], means: Sequence[Mapping[str, Estimates]], **more: Any) -> Row:
+        """Return the mean over models of one side minus that of the other, of one number of each model."""
+        (of, minus), models = sides, min(self.count(side.models) for side in sides)
+        return _row(contrast(self.origins, means[0], means[1]), of, minus, self.tests(corpus), models=models, **more)
 
     def _extremes(self, statistic: Statistic, corpus: str, side: Side, curve: Profile) -> Iterator[Row]:
         if len(curve.x) > 1 and curve.labels:
@@ -320,11 +346,18 @@ def _row(number: Estimates, of: Side, minus: Side | None = None, tests: int = 1,
     return row | more
 
 
-def _at_layers(curve: Profile, side: Side, points: Sequence[int] | None = None) -> Iterator[Row]:
-    """Yield the number of a side at some layers, or at all; nothing where a number has no layers."""
+def _at_layers(curve: Profile, side: Side, models: int, points: Sequence[int] | None = None) -> Iterator[Row]:
+    """Yield the number of a side at some layers, or at all; nothing where a number has no layers.
+
+    Args:
+        curve: the number over layers.
+        side: whose it is.
+        models: how many independent models the side has.
+        points: places in the curve.
+    """
     for index in range(len(curve.x)) if points is None else points:
         if len(curve.x) > 1:
-            yield _row(curve.numbers.some([index]), side, **_place(curve, [index]), models=len(side.models))
+            yield _row(curve.numbers.some([index]), side, **_place(curve, [index]), models=models)
 
 
 def _place(curve: Profile, points: Sequence[int]) -> Row:
@@ -373,8 +406,14 @@ def at_common_depths(a: Profile, b: Profile) -> tuple[Profile, Profile]:
     return a, b.brought_to(a.x)
 
 
-def write_comparison(store: Store, study: str) -> None:
-    """Compute the comparison of a study from its numbers, and replace the stored one."""
+def write_comparison(store: Store, study: str, specs: Mapping[str, ModelSpec] | None = None) -> None:
+    """Compute the comparison of a study from its numbers, and replace the stored one.
+
+    Args:
+        store: where the numbers are.
+        study: its id.
+        specs: the models as the study writes them, which tells what a recipe continues; None where it is not known.
+    """
     statistics = {name: statistic for name, (_, statistic) in declared().items() if statistic.main}
     facts = {"study": study}
     written = store.records("SELECT spec, views FROM studies WHERE study = $study", facts)
@@ -391,7 +430,8 @@ def write_comparison(store: Store, study: str) -> None:
     stored = {row["view"] for row in rows}
     named = stored_json(written[0]["views"] or "[]") if written else []
     views = [view for view in dict.fromkeys((*named, *TOKEN_SETS, *sorted(stored))) if view in stored]
-    comparing = Comparing(Sides.of(roles, bases), Origins(models, {}), statistics, views, profiles)
+    fixed = bool(written) and spec_of(written[0]["spec"]).get("texts") == "fixed"
+    comparing = Comparing(Sides.of(roles, bases), Origins(models, specs or {}), statistics, views, profiles, fixed)
     corpora = in_order(
         [{"corpus": corpus} for corpus in {row["corpus"]: None for row in rows}], "corpus", order["corpora"]
     )

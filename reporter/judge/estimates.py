@@ -278,6 +278,12 @@ def over_models(numbers: Estimates, size: Array | float) -> Estimates:
     return replace(mean, error=np.sqrt(spread**2 / models + texts**2), df=min(models - 1, mean.df))
 
 
+def bounds_of_difference(bounds: Bounds) -> Bounds:
+    """Return what a difference of two numbers within bounds cannot exceed."""
+    low, high = bounds
+    return (None, None) if low is None or high is None else (low - high, high - low)
+
+
 def clipped(ends: Bounds, bounds: Bounds) -> Bounds:
     """Return the ends of an interval without what the number cannot be; None stays None."""
     least, most = (-math.inf if bounds[0] is None else bounds[0]), (math.inf if bounds[1] is None else bounds[1])

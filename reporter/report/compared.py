@@ -16,6 +16,7 @@ from reporter.charts.layout import Scene
 from reporter.charts.styles import ModelStyle
 from reporter.core.numbers import Measured, estimate
 from reporter.judge.comparison import Side, Sides, compared_views
+from reporter.judge.estimates import FEWEST_MODELS
 from reporter.report.tables import Row, rows_of
 from reporter.store.rows import spec_of
 
@@ -98,6 +99,9 @@ class StoredComparison:
         self._rows: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
         for row in rows_of(self.frame):
             self._rows[f"{row['metric']}.{row['statistic']}", row["corpus"], row["view"]].append(row)
+        compared = self.frame["models"][self.frame["minus"].notna()]
+        self.over_models = bool(self.sides.pair) and len(compared) > 0 and bool(compared.min() >= FEWEST_MODELS)
+        """Whether intervals of differences are over models."""
 
     def rows(self, name: str, corpus: str, view: str, **columns: Any) -> list[Row]:
         """Return the rows of a statistic whose columns have some values, by depth."""

@@ -250,7 +250,7 @@ def _quote(contents: Contents, stored: StoredComparison) -> Iterator[str]:
         yield _sinks_note(stored)
     if stored.sides.both:
         counts = listed(counted(len(stored.sides.by_role[role]), role) for role in (ENCODER, DECODER))
-        of_these, over = "differences describe these models, not their roles", stored.sides.over_models
+        of_these, over = "differences describe these models, not their roles", stored.over_models
         yield f"{capital(counts)}: {'intervals of differences are over models' if over else of_these}."
     if any(stored.texts.get(corpus) for corpus in stored.corpora):
         yield _texts_note(contents, stored)

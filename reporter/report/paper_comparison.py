@@ -33,6 +33,7 @@ class _Comparison:
         titles: the statistics.
         numbers: of each statistic the numbers of the lines, and the difference where there is one.
         reasons: why a statistic has no interval, by its title.
+        partial: titles of statistics of which one side lacks layers of the other.
     """
 
     name: str
@@ -44,6 +45,7 @@ class _Comparison:
     titles: Sequence[str]
     numbers: Sequence[Sequence[Measured]]
     reasons: Mapping[str, str]
+    partial: Sequence[str]
 
     @property
     def cells(self) -> list[list[str]]:
@@ -63,10 +65,12 @@ class _Comparison:
         text = f"{what}, with 95 % intervals, on {self.corpus}. Computed from {self.tokens}."
         if self.difference:
             text += " The difference is paired over texts where both models read the same ones."
+        if self.partial:
+            text += f" Over the layers that both have: {listed(map(_inside, self.partial))}."
         without: dict[str, list[str]] = {}
         for title, numbers in zip(self.titles, self.numbers, strict=True):
             if any(not is_null(value) and is_null(low) for value, low, _ in numbers[: len(self.lines)]):
-                without.setdefault(self.reasons.get(title, ""), []).append(title[:1].lower() + title[1:])
+                without.setdefault(self.reasons.get(title, ""), []).append(_inside(title))
         for reason, titles in without.items():
             text += f" No interval: {listed(titles)}{f' ({reason})' if reason else ''}."
         return text
@@ -86,6 +90,11 @@ class _Comparison:
             return f" (difference {cell}, which has no interval)"
         # the other way round is no verdict: the intervals are not corrected for the number of statistics
         return f"{'; they did not differ significantly' if low <= 0 <= high else ''} (difference {cell})"
+
+
+def _inside(title: str) -> str:
+    """Return a title as it is written inside a sentence."""
+    return title[:1].lower() + title[1:]
 
 
 def _comparisons(contents: Contents) -> Iterator[_Comparison]:
@@ -111,6 +120,7 @@ def _comparisons(contents: Contents) -> Iterator[_Comparison]:
         ]
         numbers = [[Number.of(row).measured for row in of_statistic] for of_statistic in rows]
         has = [any(not is_null(number[0]) for number in of_statistic) for of_statistic in numbers]
+        partial = [any(row is not None and row["common"] for row in of_statistic) for of_statistic in rows]
         lines = [stored.name_of(side) for side in sides]
         if any(has):
             yield _Comparison(
@@ -123,19 +133,15 @@ def _comparisons(contents: Contents) -> Iterator[_Comparison]:
                 list(compress(titles, has)),
                 list(compress(numbers, has)),
                 own,
+                list(compress(titles, partial)),
             )
 
 
 def _reasons(contents: Contents) -> dict[str, str]:
     """Return why statistics have no interval, by their full names."""
     rows = missing(contents.study, models=(), corpora=(), cells=contents.cells)["reasons"]
-    texts = (
-        (number, row["reason"].partition(",")[0])
-        for row in rows
-        if "no interval" in row["reason"]
-        for number in row["numbers"]
-    )
-    return {number: text.removeprefix("no interval with ") for number, text in texts}
+    texts = ((row["numbers"], row["reason"].partition(",")[0]) for row in rows if "no interval" in row["reason"])
+    return {number: text.removeprefix("no interval with ") for numbers, text in texts for number in numbers}
 
 
 def comparison_tables(contents: Contents, width: float) -> dict[str, list[PaperTable]]:

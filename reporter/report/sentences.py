@@ -12,12 +12,13 @@ from math import ceil, floor, log10
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from reporter.core.numbers import estimate, short, whole
+from reporter.core.numbers import Measured, compared, estimate, short, whole
 from reporter.core.places import capital, end, listed, places
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.comparison import PAIR, differs
+from reporter.judge.outcomes import LEVEL
 from reporter.judge.questions.subjects import MATERIAL, share_of_range, topic
-from reporter.report.compared import StoredComparison
+from reporter.report.compared import Number, StoredComparison
 from reporter.report.tables import Row, figure_link
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def _alike(stored: StoredComparison, name: str, corpus: str, view: str) -> Itera
         f"{capital(statistic.title)} does not differ significantly: {a} in {first}, {b} in {second}, "
         f"on average over {_over(statistic)}."
     )
-    yield Sentence(text, _strength(stored, gap), name, (view,))
+    alone = "significant only without correction for all comparisons" if gap["p"] <= 2 * LEVEL else ""
+    yield Sentence(text, _strength(stored, gap, alone), name, (view,))
 
 
 def _nothing(stored: StoredComparison, whom: str) -> Sentence:
@@ -193,9 +195,9 @@ def _told(stored: StoredComparison, name: str, corpus: str, view: str) -> _Told 
 
 def _apart(stored: StoredComparison, name: str, corpus: str, view: str) -> bool:
     """Tell whether every model of one side lies above every one of the other, where they are too few for a test."""
-    sides = stored.sides
-    if sides.over_models:
+    if stored.over_models:
         return True
+    sides = stored.sides
     means = {model: stored.mean(name, corpus, view, side) for model, side in sides.each.items()}
     a, b = ([row["value"] for model in side.models if (row := means[model])] for side in sides.pair)
     if len(a) + len(b) < len(means):
@@ -309,29 +311,39 @@ def _written(rows: Sequence[Row], title: str, width: float | None = None) -> str
 
 
 def _strength(stored: StoredComparison, row: Row, basis: str = "") -> str:
-    """Say how sure a difference is."""
-    value, low, high = row["value"], row["ci_low"], row["ci_high"]
-    if value < 0:
-        value, low, high = -value, None if high is None else -high, None if low is None else -low
-    if stored.known[f"{row['metric']}.{row['statistic']}"].title.startswith(AS_PERCENT):
-        scaled = [None if number is None else 100 * number for number in (value, low, high)]
-        parts = [f"difference {estimate(*scaled)} percentage points"]
-    else:
-        parts = [f"difference {estimate(value, low, high)}"]
+    """Say how sure a difference is; one of means over layers is written as in the table beside the sentences."""
+    name, sides = f"{row['metric']}.{row['statistic']}", [row["side"], row["minus"]]
+    percent, sign = stored.known[name].title.startswith(AS_PERCENT), -1 if row["value"] < 0 else 1
+    factor = 100 if percent else 1
+    text = estimate(*_scaled(row, sign * factor))
+    if row["span"] == "mean":
+        place = {"span": "mean", "minus": None}
+        means = (stored.rows(name, row["corpus"], row["view"], side=side, **place)[0] for side in sides[::sign])
+        high, low = (_scaled(mean, factor) for mean in means)
+        *_, text = compared(high, low, _scaled(row, sign * factor))
+    parts = [f"difference {text}{' percentage points' * percent}"]
     parts += [row["view"]] * (len(stored.views) > 1) + [f"on {row['corpus']}"] * (len(stored.corpora) > 1)
     return "; ".join([*parts, *([basis] if basis else [])])
+
+
+def _scaled(row: Row, factor: int) -> Measured:
+    """Return the number of a row with the ends of its interval, times a factor."""
+    value, low, high = (None if number is None else factor * number for number in Number.of(row).measured)
+    return (value, low, high) if factor > 0 else (value, high, low)
 
 
 def scope_of(stored: StoredComparison) -> str:
     """Say what intervals are over, what they are corrected for, and what the sentences say nothing about."""
     sides = stored.sides
-    over = f"95 % intervals over {'models' if sides.over_models else 'texts'}; significant after correction for "
+    over = f"95 % intervals over {'models' if stored.over_models else 'texts'}; significant after correction for "
     over += "all comparisons."
+    if stored.fixed and not stored.over_models:
+        over = "The texts are no sample of others, so there are no intervals."
     if len(sides.roles) == 1:
         return f"{over} One model: descriptive, says nothing about others."
     if not sides.both:
         return f"{over} Models of one role: descriptive, says nothing about others."
-    if sides.over_models:
+    if stored.over_models:
         return over
     counts = [len(side.models) for side in sides.pair]
     few = "One model of each role" if counts == [1, 1] else "Few models of a role"

@@ -42,6 +42,7 @@ from reporter.store.opening import apart
 from reporter.store.rows import as_named, order_of
 from reporter.store.schema import Verdict
 from reporter.study import Study
+from reporter.study.models import ModelSpec
 from reporter.study.study import STUDY_ID
 
 
@@ -53,8 +54,8 @@ def derive(study: Study, store: Store, progress: Progress, partial: bool = False
     write_statistics(store, study.study)
     with progress.clock.within("claims"):
         if _looked_at(store, study.study) is None:  # numbers changed
-            write_over_models(store, study.study)
-            write_comparison(store, study.study)
+            write_over_models(store, study.study, study.models)
+            write_comparison(store, study.study, study.models)
         words = judge_claims(study, store, progress, partial)
     with progress.clock.within("answers"):
         write_answers(store, study.study, progress)
@@ -184,22 +185,29 @@ ORDER BY model, checkpoint, corpus, view, metric, statistic, replace(site, 'embe
 """
 
 
-def write_over_models(store: Store, study: str) -> None:
+def write_over_models(store: Store, study: str, specs: Mapping[str, ModelSpec] | None = None) -> None:
     """Store the mean of every number over the models of a role, where two or more have it.
 
     Models with several checkpoints are compared at each training step, and all models at their last checkpoint. Models
     that are copies or relatives count as one. The intervals are those of claims (:mod:`reporter.judge.estimates`): over
     models from three on, else over texts, and then about these models alone.
+
+    Args:
+        store: where the numbers are.
+        study: its id.
+        specs: the models as the study writes them, which tells what a recipe continues; None where it is not known.
     """
     found = store.records(_OF_MODELS, {"study": study})
-    rows = list(_over_models(store, study, found)) if found else []
+    models = store.records("SELECT * FROM models WHERE study = $study", {"study": study})
+    rows = list(_over_models(store, study, found, Origins(models, specs or {}))) if found else []
     rows.sort(key=lambda row: [(row[name] is None, row[name]) for name in _KEY_OVER_MODELS])
     store.replace("over_models", study, rows)
 
 
-def _over_models(store: Store, study: str, found: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _over_models(
+    store: Store, study: str, found: Sequence[dict[str, Any]], origins: Origins
+) -> Iterator[dict[str, Any]]:
     """Yield the rows: at each layer or common depth, and of the mean over layers."""
-    origins = Origins(store.records("SELECT * FROM models WHERE study = $study", {"study": study}), {})
     groups: dict[tuple[Any, ...], list[Profile]] = defaultdict(list)
     for rows, profile in read_profiles(store, study, found, with_analyses()):
         row = rows[0]

@@ -95,8 +95,8 @@ class Comparison(OfStudy, table="comparisons"):
 
     A side is a model, or the mean over the models of a role. Compared are encoders with decoders, else two models (a
     tuned model minus its base), else the models with the highest and the lowest mean. A single model has its highest
-    layer minus its lowest. Intervals are over models where both sides have three or more, else over texts, paired where
-    both sides read the same ones. Values that a definition fixes and null baselines are left out.
+    layer minus its lowest. Intervals are over models where both sides have three independent ones or more, else over
+    texts, paired where both sides read the same ones. Values that a definition fixes and null baselines are left out.
     """
 
     corpus = CORPUS
@@ -115,7 +115,7 @@ class Comparison(OfStudy, table="comparisons"):
     layer_last: int | None = column("the last layer")
     depth_first: float | None = column("layer / L", key=True)
     depth_last: float | None = column("layer / L")
-    models: int = column("number of models, of the side that has fewer")
+    models: int = column("number of independent models, of the side that has fewer; copies and relatives count as one")
     value: float = column("the number or the difference")
     ci_low: float | None = column(LOW)
     ci_high: float | None = column(HIGH)

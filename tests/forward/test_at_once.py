@@ -1,5 +1,6 @@
 """Batches that go through a model at the same time give the bits that they give one after the other."""
 
+import itertools
 import threading
 import warnings
 from dataclasses import replace
@@ -109,6 +110,37 @@ LONG = {
     "gpt2": {"n_positions": 512},
     "llama": {"max_position_embeddings": 512},
 }
+
+
+@pytest.mark.parametrize("call", [0, 3, 9])
+def test_after_a_lack_of_memory_one_pass_runs_after_the_other_with_the_same_bits(call, tmp_path, cores, monkeypatch):
+    model, texts = loaded(build_family("llama", tmp_path, **LONG["llama"])), texts_of(*[450] * 9, *range(2, 30))
+    cores(1)
+    expected, run, calls = states_of(model, texts), LoadedModel.run, itertools.count()
+
+    def lacking(self, *given, **more):
+        if next(calls) == call:
+            raise MemoryError
+        return run(self, *given, **more)
+
+    cores(3)
+    monkeypatch.setattr(LoadedModel, "run", lacking)
+    states = states_of(model, texts)
+    assert states.keys() == expected.keys()
+    assert all(torch.equal(states[text].nan_to_num(-1.0), rows.nan_to_num(-1.0)) for text, rows in expected.items())
+    calls, context = itertools.count(), Context(model, Layout.of(model.anatomy, ()), "last", {}, 0, batch_tokens=64)
+    if call:  # the first batch of an analysis runs alone
+        assert len(list(encode(list(texts), context))) == len(texts)
+
+
+def test_where_the_caller_lets_products_round_passes_run_one_after_the_other(tmp_path):
+    model, usual = loaded(build_family("bert", tmp_path)), torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert at_once(model, Layout(2, 32), 2048) == 1
+    finally:
+        torch.set_float32_matmul_precision(usual)
+    assert at_once(model, Layout(2, 32), 2048) > 1
 
 
 def test_texts_of_analyses_have_the_same_bits_too(tmp_path, cores, most_at_once):

@@ -100,7 +100,8 @@ def model_rows(study, models):
             base, baseline = BASES.get(name, (None, None))
             row = {"study": study, "model": name, "checkpoint": "final" if step is None else f"step{step}"}
             row |= {"step": step, "role": role, "layers": layers, "width": width, "family": name, "status": "done"}
-            row |= {"source": "path" if step is None else "recipe", "location": "./weights" if step is None else name}
+            row |= {"source": "path" if step is None else "recipe"}
+            row |= {"location": f"./{name}" if step is None else name}
             row |= {"revision": "0123456789abcdef" * 2, "fingerprint": f"fingerprint-of-{name}-{step}"}
             row |= {"base": base, "baseline": baseline, "position": place, "is_last": place == len(steps)}
             row |= {"parameters": 1_234_567, "vocabulary_size": 500, "sink_rule": "a token that is told apart"}

@@ -131,6 +131,15 @@ def test_each_main_statistic_has_a_sentence_with_the_numbers_of_the_table(wide):
     assert r"\%" in (wide / "results.tex").read_text("utf-8")
 
 
+def test_why_statistics_have_no_interval_is_told_of_each_of_them():
+    of_cell = {"model": "bert", "corpus": "nested", "checkpoint": "final", "status": "done", "metric": "motion"}
+    reasons = [
+        {"statistic": name, "view": "text tokens", "reason": "no interval with 3 texts, and more"} for name in "ab"
+    ]
+    contents = SimpleNamespace(study={}, cells=[of_cell | {"reasons": json.dumps(reasons)}])
+    assert _reasons(contents) == {"motion.a": "3 texts", "motion.b": "3 texts"}
+
+
 def test_a_profile_is_a_table_by_layer_and_model(narrow):
     lines = read(narrow / "tables/anisotropy-top_variance_share.md").splitlines()
     header = lines.index(next(line for line in lines if line.startswith("| Layer |")))

@@ -27,7 +27,7 @@ PAIR = (("gpt2", "decoder", 6, 96, (None,)), ("bert", "encoder", 4, 64, (0, 600)
 MANY = tuple((f"{role[0]}{i}", role, 4 + i % 3, 64, (None,)) for role in ("encoder", "decoder") for i in range(20))
 # models, corpora, metrics
 STUDIED = {"pair": (PAIR, ("nested", "simple"), ("anisotropy", "convergence", "entropy", "loss", "motion"))}
-STUDIED |= {"many": (MANY, ("nested",), FEW[1:]), "empty": ((), (), FEW)}
+STUDIED |= {"many": (MANY, ("nested",), FEW), "empty": ((), (), FEW)}
 STUDIED |= {"encoders": (MANY[:4], ("nested",), ("loss", "motion"))}
 
 
@@ -100,10 +100,25 @@ def test_the_mean_of_a_role_is_the_stored_one_with_its_interval_over_models(fold
     assert [side.model for side in overview.columns] == ["20 encoders", "20 decoders"] and len(overview.models) == 40
     stored = Store(folder / "results.duckdb").frame(
         "SELECT value, ci_low, ci_high FROM over_models WHERE study = 'many' AND layer IS NULL AND site IS NULL "
-        "AND view = 'text tokens' AND metric = 'motion' AND statistic = 'step_cosine' ORDER BY role DESC"
+        "AND view = 'text tokens' AND metric = 'anisotropy' AND statistic = 'mean_cosine' ORDER BY role DESC"
     )
-    numbers = row(overview, "motion.step_cosine").cells["text tokens"].numbers
+    numbers = row(overview, "anisotropy.mean_cosine").cells["text tokens"].numbers
     np.testing.assert_allclose(list(map(reach, numbers)), stored, rtol=1e-6)
+
+
+def test_the_difference_of_roles_of_unequal_depth_is_that_of_the_means_beside_it(overviews):
+    for line in overviews["many"].rows:
+        for cells in line.cells.values():
+            (a, *_), (b, *_) = map(reach, cells.numbers)
+            assert reach(cells.difference)[0] == pytest.approx(a - b, rel=1e-9)
+
+
+def test_models_of_common_origin_are_one_model_in_every_comparison(altered):
+    models = [(f"m{i}", ("encoder", "decoder")[i > 2], 4, 64, (None,)) for i in range(6)]
+    based = "UPDATE models SET base = 'm0' WHERE model IN ('m1', 'm2')"
+    for statements, says in (((), "intervals of differences are over models"), ((based,), "describe these models")):
+        overview, _ = altered(models, FEW, *statements)
+        assert any(says in note for note in overview.quote) and overview.stored.over_models is not bool(statements)
 
 
 def test_a_difference_is_one_if_its_corrected_interval_has_no_0():
@@ -122,6 +137,15 @@ def test_a_difference_is_one_if_its_corrected_interval_has_no_0():
     none, gap, alone = map(made, (same.minus(same, paired=True), same.minus(more, paired=True), same))
     assert [none[name] for name in ("value", "ci_low", "ci_high")] == [0, 0, 0], "what a text does to both falls out"
     assert gap["ci_high"] - gap["ci_low"] < (alone["ci_high"] - alone["ci_low"]) / 10
+
+
+def test_fixed_texts_leave_an_interval_over_models_alone(altered):
+    several = [(f"m{i}", ("encoder", "decoder")[i > 2], 4, 64, (None,)) for i in range(6)]
+    for models in (PAIR, several):
+        overview, _ = altered(models, FEW, "UPDATE studies SET spec = 'texts: fixed'")
+        gaps = overview.stored.frame[overview.stored.frame["minus"].notna()]
+        assert gaps["ci_low"].isna().all() if models is PAIR else gaps["ci_low"].notna().any()
+        assert gaps["p"].notna().all()
 
 
 def test_sentences_are_short_and_lead_to_their_figures_and_who_is_compared_is_said(overviews, altered):

@@ -17,7 +17,7 @@ from reporter.core.imports import Registry
 from reporter.core.numbers import counted
 from reporter.core.places import WITHOUT_SINKS
 from reporter.geometry.intervals import quantile
-from reporter.judge.estimates import FEWEST_MODELS, ROUNDING, Array
+from reporter.judge.estimates import FEWEST_MODELS, ROUNDING, Array, bounds_of_difference
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import PATH, Incomparable, Missing, Numbers
 from reporter.judge.outcomes import LEVEL, Inequality, Outcome
@@ -352,8 +352,7 @@ def first_token_differences(numbers: Numbers, models: Sequence[str], view: str) 
 
 def difference_bounds(numbers: Numbers, full_name: str) -> tuple[float | None, float | None]:
     """Return what a difference of two numbers of a statistic cannot exceed."""
-    low, high = numbers.facts.bounds(full_name)
-    return (None, None) if low is None or high is None else (low - high, high - low)
+    return bounds_of_difference(numbers.facts.bounds(full_name))
 
 
 def at_equal_size(numbers: Numbers, full_name: str, a: Sequence[str], b: Sequence[str]) -> list[str]:

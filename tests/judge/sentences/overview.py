@@ -68,7 +68,7 @@ def comparison(corpora, views, roles, models, units, *numbers):
 def overview(
     encoders=(), decoders=(), by=(), without=(), names=(COSINE,), half=0.01, texts=500, clusters=None,
     corpora=("wiki",), sinks=(), base=None, paired=False, judged=False, blocks=(), failed=0, warned=(), cut=0,
-    read=True, views=("text tokens", "without sinks"), lacks=(),
+    read=True, views=("text tokens", "without sinks"), lacks=(), fixed=False,
 ):  # fmt: skip
     """Return the first page of a study: its line, sentences, scope and cautions."""
     roles = dict.fromkeys(encoders, "encoder") | dict.fromkeys(decoders, "decoder")
@@ -95,7 +95,8 @@ def overview(
     contents = SimpleNamespace(
         scene=SimpleNamespace(study="s", views=views, corpora=corpora, styles=SimpleNamespace(own=styles)),
         corpora=[{"corpus": corpus, "texts": texts, "clusters": clusters, "status": "done"} for corpus in corpora],
-        study={"spec": ""}, cells=cells, models=models, charts=charts, answers=[{"name": "changed"}] * judged,
+        study={"spec": "texts: fixed" * fixed}, cells=cells, models=models, charts=charts,
+        answers=[{"name": "changed"}] * judged,
     )  # fmt: skip
     parts = (
         of_texts(names, corpora, profiles, half) if paired else DataFrame(columns=[*PROFILE, "layer", "scale", "parts"])
@@ -161,6 +162,8 @@ CASES = {
          {"half": 0.5}),
         ("on average over layers).", APART, "Mean cosine of two tokens does not differ significantly: "
          "0.50 in enc, 0.50 in dec, on average over layers.", {"by": {}}),
+        ("significant only without correction", PAIR | {"by": {"enc": 0.3, "dec": 0.33}, "half": 0.018}, "",
+         {"half": 0.05}),
         ("In the 3 decoders, states are", MANY, "No main statistic differs significantly",
          {"by": MANY["by"] | {"d": 0.0}}),
         ("In dec, states are", PAIR | {"encoders": ("enc", "e2"), "by": {"enc": 0.3, "e2": 0.3, "dec": 0.8}},
@@ -207,6 +210,8 @@ CASES = {
         # what the sentences hold for
         ("1 encoder and 1 decoder: differences", PAIR, "95 % intervals over texts; significant after correction for "
          "all comparisons. One model:", {"encoders": ()}),
+        ("The texts are no sample of others, so there are no intervals.", PAIR | {"fixed": True},
+         "95 % intervals over texts; significant after correction for all comparisons.", {"fixed": False}),
         ("One model of each role:", PAIR, "Few models of a role: descriptive", {"encoders": ("enc", "e2")}),
         ("Few models of a role: descriptive, says nothing", MANY | {"encoders": ("a", "b")},
          ("95 % intervals over models; significant after", "intervals of differences are over models."),
