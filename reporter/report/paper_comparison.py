@@ -129,8 +129,8 @@ def _comparisons(contents: Contents) -> Iterator[_Comparison]:
 def _reasons(contents: Contents) -> dict[str, str]:
     """Return why statistics have no interval, by their full names."""
     rows = missing(contents.study, models=(), corpora=(), cells=contents.cells)["reasons"]
-    texts = ((row["number"], row["reason"].partition(",")[0]) for row in rows if "no interval" in row["reason"])
-    return {number: text.removeprefix("no interval with ") for number, text in texts}
+    without = ((row["numbers"], row["reason"].partition(",")[0]) for row in rows if "no interval" in row["reason"])
+    return {number: text.removeprefix("no interval with ") for numbers, text in without for number in numbers}
 
 
 def comparison_tables(contents: Contents, width: float) -> dict[str, list[PaperTable]]:

@@ -1,10 +1,12 @@
 """What an export leaves: figures of a true size, tables, LaTeX that compiles, references."""
 
+import json
 import re
 import shutil
 import struct
 import subprocess
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from reporter.core.errors import UsageError
 from reporter.core.numbers import estimate
 from reporter.report import export as writing
 from reporter.report.export import Wanted, export
+from reporter.report.paper_comparison import _reasons
 from reporter.store import Store
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -126,6 +129,14 @@ def test_each_main_statistic_has_a_sentence_with_the_numbers_of_the_table(wide):
         assert f"{title.removeprefix('| ')} was {cells[0]} in " in text
     assert text.count("did not differ significantly") == len(re.findall(r"\(difference \S+ \[−\S+, [\d.,]+\]\)", text))
     assert r"\%" in (wide / "results.tex").read_text("utf-8")
+
+
+def test_several_statistics_may_lack_an_interval_for_one_reason():
+    reason = "no interval with fewer than 50 texts, since its coverage would be too far from 95%"
+    reasons = [{"statistic": name, "view": "text tokens", "layers": [0], "reason": reason} for name in ("a", "b")]
+    cell = {"model": "m", "corpus": "c", "checkpoint": "final", "metric": "of", "status": "done"}
+    contents = SimpleNamespace(study={}, cells=[cell | {"reasons": json.dumps(reasons)}])
+    assert _reasons(contents) == dict.fromkeys(("of.a", "of.b"), "fewer than 50 texts")
 
 
 def test_a_profile_is_a_table_by_layer_and_model(narrow):
