@@ -36,11 +36,12 @@ function valuesAt(panel, place) {
   const where = panel.along === "step" ? `Step ${short(models.length ? of(models[0]).step : place)}` : same ? here() : `Depth ${place.toFixed(2)}`;
   // a band over training is of a mean over models
   const measured = models.map(model => [of(model).value, ...(panel.along === "step" ? [] : [of(model).ci_low, of(model).ci_high])]);
-  const [one, other] = measured, two = typeof one?.[0] === "number" && typeof other?.[0] === "number";
-  const [a, b, difference] = two ? compared(one, other, [one[0] - other[0]]) : [];
-  const texts = measured.length === 2 && two ? [a, b] : estimates(measured);
+  const [first, second] = page.bases?.[models[1]] === models[0] ? [1, 0] : [0, 1];  // of which its base is subtracted
+  const [one, other] = [measured[first], measured[second]], two = typeof one?.[0] === "number" && typeof other?.[0] === "number";
+  const both = two ? compared(one, other, [one[0] - other[0]]) : [];
+  const texts = measured.length === 2 && two ? [both[first], both[second]] : estimates(measured);
   const lines = models.map((model, i) => ({ model, name: nameOf(model), about: same || typeof of(model).layer !== "number" ? "" : placeOf(of(model).layer), text: texts[i] }));
-  if (two) lines.push({ model: "", name: `${nameOf(models[0])} − ${nameOf(models[1])}`, about: "", text: difference });
+  if (two) lines.push({ model: "", name: `${nameOf(models[first])} − ${nameOf(models[second])}`, about: "", text: both[2] });
   return { where, lines };
 }
 function tipAt(event, panel, place) {

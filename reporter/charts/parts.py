@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import cycle
+from math import ceil
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,6 +27,8 @@ LABELLED = {"condition": {"test": "datum.label === ''", "value": 0}, "value": 1}
 """Opacity of lines and ticks of a logarithmic axis: there are some where there are labels."""
 MOST_LABELLED = 6
 """Up to as many lines have their names at their ends."""
+MOST_LAYERS = 6
+"""Up to as many steps have the labels of an axis that counts layers."""
 NARROW, WIDE = 190, 250
 """Pixels; in a narrower plot names at the ends of lines would take too much of it. The second leaves out the names."""
 MOST_ROOM = 130
@@ -96,13 +99,25 @@ LEAVES_ROOM = {"range": [0, {"expr": AXIS_END}]}
 """Options of a scale along which lines run that end in their names."""
 
 
-def depth_axis(title: str = "relative depth", labelled: bool = False) -> Any:
-    """Relative depth from 0, the embedding, to 1, the last block; with room for names of lines at the right."""
+def depth_axis(title: str = "relative depth", labelled: bool = False, layers: int = 0, first: int = 0) -> Any:
+    """Relative depth from 0, the embedding, to 1, the last block; with room for names of lines at the right.
+
+    Args:
+        title: the title of the axis.
+        labelled: whether lines end in their names.
+        layers: the layer at depth 1, where all models have as many: the axis then counts layers.
+        first: the number at depth 0: 1 where steps are named by their block.
+    """
+    ticks: dict[str, Any] = {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2~f"}
+    if layers:
+        counted = range(first, layers + 1, ceil(layers / MOST_LAYERS))
+        number = f"format(round(datum.value * {layers}) + {first}, 'd')"
+        ticks = {"values": [(layer - first) / layers for layer in counted], "labelExpr": number}
     return alt.X(
         "depth:Q",
         title=title,
         scale=alt.Scale(domain=[0, 1], nice=False, **(LEAVES_ROOM if labelled else {})),
-        axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", grid=False),
+        axis=alt.Axis(grid=False, **ticks),
     )
 
 

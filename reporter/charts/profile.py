@@ -82,6 +82,8 @@ ORDER BY comparison, statistic, view, model, checkpoint, layer
 
 FINAL = "final"
 TITLES = {"layer": "relative depth", "step": "relative depth of the block's input"}
+COUNTED = {"layer": ("layer", 0), "step": ("block", 1)}
+"""Where all models have as many layers: what an axis counts, and its number at depth 0."""
 
 
 def profile(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic, log: bool = False) -> Any:
@@ -170,9 +172,11 @@ def _over_depth(
 
 
 def _axes(frame: pd.DataFrame, subject: parts.ChartedStatistic, log: bool) -> tuple[Any, Any]:
-    title, last = TITLES.get(subject.per, "relative depth"), _last_layer(frame)
-    title += f" (1: layer {last})" if last else ""
-    return parts.depth_axis(title, labelled=True), parts.value_axis(log=log, title=parts.axis_title(subject))
+    title, first, last = TITLES.get(subject.per, "relative depth"), 0, _last_layer(frame)
+    if last:
+        title, first = COUNTED.get(subject.per, COUNTED["layer"])
+    x = parts.depth_axis(title, labelled=True, layers=last, first=first)
+    return x, parts.value_axis(log=log, title=parts.axis_title(subject))
 
 
 def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic, log: bool) -> Any:
@@ -220,7 +224,8 @@ def which_statistic(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
 
 def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw a statistic over relative depth, a line for each model."""
-    x = parts.depth_axis()
+    layers = _last_layer(frame)
+    x = parts.depth_axis("layer", layers=layers) if layers else parts.depth_axis()
     # a share is read on an axis from 0
     is_share = bool(frame["value"].dropna().between(0, 1).all())
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=is_share, nice=True))

@@ -270,7 +270,7 @@ STATISTICS = (
     summary="Tokens of a text through the layers: how long each stays nearest to its own vocabulary vector, and which "
     "vectors are nearer later.",
     statistics=STATISTICS,
-    question="prediction",
+    question="similarity",
     cost="a product with the vocabulary per token and layer; where positions are added, twice as much and V·d sums per "
     "position",
     tables=(JourneyStep, Neighbour, TokenPair, Point),

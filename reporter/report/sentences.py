@@ -12,7 +12,7 @@ from math import ceil, floor, log10
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from reporter.core.numbers import Measured, compared, estimate, short, whole
+from reporter.core.numbers import Measured, compared, decimals_of, estimate, short, whole
 from reporter.core.places import capital, end, listed, places
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.comparison import PAIR, differs
@@ -286,23 +286,28 @@ def _width(rows: Sequence[Row]) -> float:
 
 
 def _means(stored: StoredComparison, name: str, corpus: str, view: str, sides: Sequence[str]) -> list[str]:
-    """Write the means over layers of some sides, with the decimals that the wider interval leaves certain."""
+    """Write the means over layers of some sides with the same decimals: those of the most certain one."""
+    title, scale = stored.known[name].title, 100.0 if stored.known[name].title.startswith(AS_PERCENT) else 1.0
     rows = [stored.rows(name, corpus, view, span="mean", side=side, minus=None)[0] for side in sides]
-    width = max(_width([row]) for row in rows)
-    return [_written([row], stored.known[name].title, width) for row in rows]
+    numbers = [[row[column] for column in ("value", "ci_low", "ci_high")] for row in rows]
+    scaled = ([None if number is None else scale * number for number in row] for row in numbers)
+    decimals = max((certain for row in scaled if (certain := decimals_of(*row)) is not None), default=None)
+    return [_written([row], title, decimals) for row in rows]
 
 
-def _written(rows: Sequence[Row], title: str, width: float | None = None) -> str:
+def _written(rows: Sequence[Row], title: str, decimals: int | None = None) -> str:
     """Write the range of some numbers with the decimals that their intervals leave certain; shares in percent."""
-    values, width = [row["value"] for row in rows], _width(rows) if width is None else width
+    values, width = [row["value"] for row in rows], _width(rows)
     percent = title.startswith(AS_PERCENT)
     scale, one = (100.0, 100.0) if percent else (1.0, 1.0)
     ends = [scale * min(values), scale * max(values)]
     size = max(map(abs, ends))
-    if not size or not width:
+    if not size or (decimals is None and not width):
         texts = [short(end) for end in ends]
     else:
-        decimals = max(ceil(-log10(scale * width)), 1 - floor(log10(size)), 0)
+        if decimals is None:
+            decimals = max(ceil(-log10(scale * width)), 1 - floor(log10(size)))
+        decimals = max(decimals, 0)
         while decimals < 5 and any(abs(end) < one <= float(f"{abs(end):.{decimals}f}") for end in ends):
             decimals += 1  # 0.9996 is not 1
         texts = [f"{end:,.{decimals}f}".replace("-", "−") for end in ends] if decimals <= 5 else [*map(short, ends)]
@@ -371,7 +376,7 @@ def _sinks_sentence(stored: StoredComparison, told: _Told) -> Sentence | None:
         a, b = _written(here, title), _written(there, title)
         where = f"the same {'depths' if told.row['layer_first'] is None else 'layers'} have"
     else:
-        a, b = (_means(stored, told.name, told.corpus, PAIR[1], [side])[0] for side in (told.of, told.other))
+        a, b = _means(stored, told.name, told.corpus, PAIR[1], (told.of, told.other))
         where = f"the mean over {_over(stored.known[told.name])} is"
     changes = stored.rows(told.name, told.corpus, PAIR[0], minus_view=PAIR[1], **place)
     both = f"{a} in {_the(stored, told.of)} against {b} in {_the(stored, told.other)}"
@@ -440,7 +445,7 @@ def _ranges(stored: StoredComparison, corpus: str) -> Iterator[Sentence]:
         yield _nothing(stored, f"the {len(sides)} models")
     for _, name, gap in _leading(apart):
         statistic = stored.known[name]
-        a, b = (_means(stored, name, corpus, view, [model])[0] for model in (gap["minus"], gap["side"]))
+        a, b = _means(stored, name, corpus, view, (gap["minus"], gap["side"]))
         over = "" if statistic.per == "model" else f", on average over {_over(statistic)}"
         text = f"{capital(statistic.title)} ranges from {a} in {gap['minus']} to {b} in {gap['side']}{over}."
         yield Sentence(text, _strength(stored, gap), name, (view,))

@@ -101,6 +101,7 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
                 "about": views | SITES,
                 "dark": scene.styles.dark_colours,
                 "roles": {style.model: style.role for style in scene.styles.own},
+                "bases": {row["model"]: row["base"] for row in contents.models if row["base"]},
                 "baselines": scene.styles.baselines,
                 "means": scene.styles.means,
                 "many": max(Counter(style.role for style in scene.styles.own).values(), default=0) > 2,

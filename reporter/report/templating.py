@@ -34,7 +34,7 @@ from reporter.charts.styles import THEMES
 from reporter.core.errors import ReporterError
 from reporter.core.files import drafted, link_or_copy, user_cache
 from reporter.core.imports import build
-from reporter.core.numbers import duration, p_value, short, whole
+from reporter.core.numbers import duration, estimate, p_value, short, whole
 from reporter.metrics._intervals import METHODS
 from reporter.report.restricted import RestrictedEnvironment
 from reporter.store.formats import CSV_RULES
@@ -82,7 +82,14 @@ def environment(templates: Mapping[str, str] | None = None) -> Environment:
     made.globals["methods"] = METHODS
     made.globals["scripts"] = scripts = {name: Markup(read_script(name)) for name in ("first", "last")}
     made.globals["guard"] = guard(policy(*scripts.values(), files=True))
-    made.filters |= {"short": short, "p_value": p_value, "whole": whole, "duration": duration, "inline": inline_json}
+    made.filters |= {
+        "short": short,
+        "estimate": estimate,
+        "p_value": p_value,
+        "whole": whole,
+        "duration": duration,
+        "inline": inline_json,
+    }
     made.filters |= {"folded": folded, "coded": coded, "typeset": typeset, "plain": as_plain, "when": when}
     made.filters |= {"correlation_rows": _correlation_rows}
     if isinstance(made, RestrictedEnvironment):

@@ -164,6 +164,23 @@ def test_the_bare_spec_leaves_data_and_theme_to_the_page():
     assert svg.count('aria-roledescription="point"') == 10 - 2, "a dot for each value that is not NULL"
 
 
+@pytest.mark.parametrize(("per", "title", "labels"), [("layer", "layer", "024681012"), ("step", "block", "1357911")])
+def test_the_axis_counts_layers_or_blocks_where_all_models_have_as_many(per, title, labels):
+    def axis_of(rows):
+        spec = bare_spec(profile(rows, STYLES, replace(SHARE, per=per)))
+        given = {"rows": json.loads(rows.to_json(orient="records"))}
+        svg = vl_convert.vegalite_to_svg(spec | {"datasets": spec["datasets"] | given, "width": 600}, vl_version="6.4")
+        axis = svg[svg.index("X-axis titled") :]
+        name = re.search(r"X-axis titled '(.*?)' for", axis)
+        return name and name[1], "".join(re.findall(r">([\d.]+)</text>", axis[: axis.index("role-axis-title")]))
+
+    rows = frame(layers=12)
+    assert axis_of(rows) == (title, labels)
+    other = frame(layers=6)
+    both = pd.concat([rows[rows["model"] == "bert"], other[other["model"] == "gpt2"]])
+    assert axis_of(both)[1] == "00.250.50.751" and "depth" in axis_of(both)[0]
+
+
 SUBJECTS = [Statistic("twonn", 'dimension "d" of \\ states', "", (), unit="bits")]
 SUBJECTS += [Statistic("mean", "mean", "", (), per="step", short="a name so long that it takes two lines of an axis")]
 cell = st.one_of(st.none(), st.integers(-5, 5), st.floats(-1e6, 1e6).map(tidy), st.text(max_size=3))

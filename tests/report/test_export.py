@@ -224,14 +224,3 @@ def test_a_paper_of_two_columns_takes_everything(exported, torn, tmp_path, study
         assert command[0] != "bibtex" or "Warning" not in done.stdout
     assert "undefined" not in done.stdout
     assert all(float(points) < 2 for points in re.findall(r"Overfull .hbox \(([\d.]+)pt", done.stdout))
-
-
-def test_why_a_number_has_no_interval_is_known_by_its_name():
-    reasons = [
-        {"statistic": name, "view": "text tokens", "layers": [0], "reason": "no interval with fewer than 20 texts, so"}
-        for name in ("mean_cosine", "top_variance_share")
-    ]
-    cell = {"status": "done", "metric": "anisotropy", "model": "m", "checkpoint": "final", "corpus": "c"}
-    contents = SimpleNamespace(study={}, cells=[cell | {"reasons": json.dumps(reasons)}])
-    why = dict.fromkeys(("anisotropy.mean_cosine", "anisotropy.top_variance_share"), "fewer than 20 texts")
-    assert _reasons(contents) == why

@@ -241,7 +241,7 @@ def _about_order(order: Record) -> Iterator[str]:
         rank = f"{short(order['rank'], 2)} {interval(order['rank_low'], order['rank_high'])}".strip()
         yield f"Influence and loss put the blocks in orders whose rank correlation is {rank}."
         stability = short(order["stability"], 2)
-        yield f"Resampled texts give orders with τ = {stability} to this one (1: the same, 0: random; no interval)."
+        yield f"The order by loss correlates with the order on resampled texts: τ = {stability} (no interval)."
     if order["tau"] is not None:
         yield f"The order of trial {order['other']} correlates with this order: τ = {short(order['tau'], 2)}."
 

@@ -321,11 +321,11 @@ def _every_layer(rows: Sequence[Record], useful: Sequence[object]) -> Box:
     if best["kind"] == "labels":
         shown += [numeric("balanced accuracy", by_class("balanced")), numeric("macro F1", by_class("macro_f1"))]
     layers = [of[0] for of in grouped(sorted(rows, key=lambda row: _in_order(_cell_of(row))), "site", "layer")]
-    classes = f" Balanced accuracy and macro F1 are those of pooling {_pooled(best)}." * (best["kind"] == "labels")
+    classes = f"; balanced accuracy and macro F1 are those of pooling {_pooled(best)}" * (best["kind"] == "labels")
     chance = "" if best["chance"] is None else f", {_reference(best)}"
     return Box(
         about=f"{_about(rows[0], useful)}, every layer",
-        says=f"{capital(_USE[best['kind']][1])} by pooling, with 95 % intervals for each layer alone{chance}.{classes}",
+        says=f"{capital(_USE[best['kind']][1])} by pooling, with 95 % intervals for each layer alone{chance}{classes}.",
         **table(layers, BoxColumn("layer", lambda row: capital(_place(row))), *shown),
     )
 

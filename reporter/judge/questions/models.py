@@ -174,6 +174,7 @@ def _roles_finding(
     if (p := _p(gaps, least, above)) > level:
         return None
     means = [group.mean for group in groups]
+    names = [next(iter(side)) if len(side) == 1 else f"{role}s" for side, role in zip(sides, ROLES, strict=True)]
     notes = [] if len(base) == len(ROLES) else [UNKNOWN]
     if several:
         both = " and ".join(
@@ -201,7 +202,7 @@ def _roles_finding(
         _typical(sides, above),
         says=says,
         p=min(1.0, p),
-        what=f"{statistic.title}, mean over {over}: encoders minus decoders",
+        what=f"{statistic.title}, mean over {over}: {' minus '.join(names)}",
         test=test,
         notes=notes,
         fact=f"roles in {topic(first.full_name)}",

@@ -115,7 +115,7 @@ def _path_box(rows: Sequence[Record], pairs: Sequence[Record]) -> Box:
 def _alike(pair: Record) -> str:
     """Return how alike two tokens begin and end."""
     tokens = [f"{in_backticks(pair[f'token_{x}'])} of text {pair[f'text_{x}']}" for x in "ab"]
-    beside = "" if pair["any_two"] is None else f"; any two tokens have {short(pair['any_two'], 2)} on average"
+    beside = "" if pair["any_two"] is None else f", where any two tokens have {short(pair['any_two'], 2)} on average"
     return (
         f"{listed(tokens)} have a cosine of {short(pair['first'], 2)} at {EMBEDDING} and {short(pair['last'], 2)} at "
         f"{place(pair['layers'])}{beside}."
@@ -127,16 +127,15 @@ def _way(rows: Sequence[Record]) -> str:
     row, texts = rows[0], [row["text"] for row in rows]
     token = f"{in_backticks(row['token'])} of text{'s' * (len(set(texts)) > 1)} {ranges(texts)}"
     last = place(row["layers"])
-    near = [name for name in row["nearest"].split() if row["rank"] or name != row["token"].strip()]
-    then = f"{'first of all' if row['rank'] else 'followed by'} {listed(map(in_backticks, near))}" if near else ""
     if row["rank"]:
-        nearer = counted(row["rank"], "other entry is", "other entries are")
-        says = f"{token} leaves its own vocabulary vector at {place(row['left'])}; at {last}, {nearer} nearer"
-    elif row["left"] is not None:
+        return f"{token} leaves its own vocabulary vector at {place(row['left'])}; at {last}, {_nearer(row)}."
+    near = [name for name in row["nearest"].split() if name != row["token"].strip()]
+    then = f", followed by {listed(map(in_backticks, near))}" if near else ""
+    if row["left"] is not None:
         says = f"{token} leaves its own vocabulary vector at {place(row['left'])} and is nearest to it again at {last}"
     else:
         says = f"{token} stays nearest to its own vocabulary vector up to {last}"
-    return f"{says}{', ' * bool(then)}{then}."
+    return f"{says}{then}."
 
 
 def _of_all(rows: Sequence[Record]) -> str:
@@ -146,9 +145,16 @@ def _of_all(rows: Sequence[Record]) -> str:
     farthest = max(gone, key=lambda row: row["rank"])
     return (
         f"At {last}, {counted(len(rows) - len(gone), 'token')} of {len(rows)} are nearest to their own vocabulary "
-        f"vector. {in_backticks(farthest['token'])} is farthest from it: {farthest['rank']:,} other entries are "
-        f"nearer, first of all {listed(map(in_backticks, farthest['nearest'].split()))}."
+        f"vector. {in_backticks(farthest['token'])} of text {farthest['text']} is farthest from its own: "
+        f"{_nearer(farthest)}."
     )
+
+
+def _nearer(row: Record) -> str:
+    """Return how many entries are nearer to a token than its own, and the nearest of them."""
+    says = counted(row["rank"], "other entry is nearer", "other entries are nearer")
+    names = listed(map(in_backticks, row["nearest"].split()[: row["rank"]]))
+    return f"{says}{', first of all' if row['rank'] > NEAREST else ':'} {names}" if names else says
 
 
 PATHS = Question("journeys", "Where do tokens go?", (JourneyAnswer, JourneyPairAnswer), _path_rows, _path_boxes)

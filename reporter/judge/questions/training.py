@@ -114,7 +114,9 @@ _MEANS = "Numbers are means over all layers at {} checkpoints. Opposite changes 
 
 def _box(rows: Sequence[Record]) -> Box:
     statistics, order = main_statistics(), {"half-way": 0, "turn": 0, "rest": 1}
-    by_number = _by_number(sorted(rows, key=lambda row: (order[row["kind"]], row["step"])))
+    by_number = _by_number(
+        sorted(rows, key=lambda row: (order[row["kind"]], row["step"], row["metric"], row["statistic"]))
+    )
     changed = {name: kinds for name, kinds in by_number.items() if len(kinds) > 1}
     titles = {name: statistics[name].title if name in statistics else name for name in by_number}
     first = leading(rows)

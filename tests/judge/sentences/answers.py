@@ -172,16 +172,18 @@ CASES = {
         ("`bank` of text 1 stays", {}, "`bank` of text 1 leaves its own vocabulary vector at layer 4 and is nearest to "
          "it again at layer 6, followed by `banks`.", {"left": 1}),
         ("nearest to it again", {"left": 1}, "leaves its own vocabulary vector at layer 4; at layer 6, 2 other entries "
-         "are nearer, first of all `bank` and `banks`.", {"rank": 2}),
-        ("2 other entries are nearer", {"rank": 2}, "1 other entry is nearer", {"rank": 1}),
+         "are nearer: `bank` and `banks`.", {"rank": 2}),
+        ("2 other entries are nearer", {"rank": 2}, "1 other entry is nearer: `bank`.", {"rank": 1}),
+        ("2 other entries are nearer: ", {"rank": 2}, "4 other entries are nearer, first of all `bank`", {"rank": 4}),
         ("of text 1 stays nearest", {"tokens": 4, "asked": 1}, "", {"asked": 0}),
         ("All 4 tokens stay nearest to their own vocabulary vector up to layer 6.", {"tokens": 4}, "", {"tokens": 3}),
         ("All 4 tokens", {"tokens": 4}, "At layer 6, 3 tokens of 4 are nearest to their own vocabulary vector. `bank` "
-         "is farthest from it: 1,200 other entries are nearer, first of all `bank` and `banks`.", {"rank": 1200}),
+         "of text 1 is farthest from its own: 1,200 other entries are nearer, first of all `bank` and `banks`.",
+         {"rank": 1200}),
         ("All 2 tokens", {"tokens": 2, "asked": 1}, "", {"asked": 0}),
-        ("`bank` of text 1 and `bank` of text 1 have a cosine of 0.99 at the embedding and 0.8 at layer 6; any two "
-         "tokens have 0.3 on average.", {"tokens": 2, "pairs": [(0.99, 0.8)]}, "", {"pairs": ()}),
-        ("; any two", {"tokens": 2, "pairs": [(0.99, 0.8)]}, "0.8 at layer 6.", {"any_two": None}),
+        ("`bank` of text 1 and `bank` of text 1 have a cosine of 0.99 at the embedding and 0.8 at layer 6, where any "
+         "two tokens have 0.3 on average.", {"tokens": 2, "pairs": [(0.99, 0.8)]}, "", {"pairs": ()}),
+        (", where any two", {"tokens": 2, "pairs": [(0.99, 0.8)]}, "0.8 at layer 6.", {"any_two": None}),
         ("have a cosine of", {"tokens": 2, "pairs": [(0.99, 0.8)]}, "", {"asked": 1}),
         ("The table journey_answers has 3 more.", {"tokens": 15}, "", {"tokens": 12}),
         ("The table journey_pair_answers has 1 more.", {"tokens": 3, "pairs": [(0.9, 0.8), (0.9, 0.7)]}, "",

@@ -96,7 +96,7 @@ CASES = {
          "removing it costs +0.3 [0.1, 0.5] nats more than removing block 3.",
          {"singles": trial([0.9, 0.4, 0.1, 0.2], (0.5, 0.1, 0.2, 0.6))}),
         (("Influence and loss put the blocks in orders whose rank correlation is 0.4 [0.1, 0.7].",
-          "Resampled texts give orders with τ = 0.9"),
+          "The order by loss correlates with the order on resampled texts: τ = 0.9 (no interval)."),
          ORDER, "", {"singles": trial([0.9, 0.4, 0.1, 0.2], rank=None)}),
         ("The order of trial other correlates",
          ORDER | {"others": trial([1, 2, 3, 4], item="other") + trial([4, 3, 1, 2], item="third")}, "", {"others": ()}),

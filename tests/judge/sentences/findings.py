@@ -183,6 +183,8 @@ CASES = {
          APART | {"by": LOW | HIGH | {"a": 0.21, "d": 0.71}}, "each encoder differs from each decoder",
          {"roles": {name: ROLES[name] for name in "bcdef"}}),
         ("share, mean over layers: encoders minus decoders", APART, "", {"by": LOW | HIGH | {"a": 0.9}}),
+        ("share, mean over layers: a minus d", PAIR, "share, mean over layers: encoders minus d",
+         {"roles": {"a": "encoder", "b": "encoder", "d": "decoder"}, "by": {"a": 0.2, "b": 0.2, "d": 0.7}}),
         ("Encoders and decoders differ in the share", APART, "", {"within_role": True}),
         ("One model of each role: this says nothing", PAIR, "Few models: this",
          {"roles": {"a": "encoder", "b": "encoder", "d": "decoder"}, "by": {"a": 0.2, "b": 0.2, "d": 0.7}}),

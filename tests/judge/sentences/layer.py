@@ -76,7 +76,7 @@ CASES = {
         (("A probe shows that states contain a", "Another task may have another best layer.",
          "Intervals compare layers and poolings on the same held-out texts. They are valid for any number of layers "
          "and poolings,", "m, every layer: Accuracy by pooling, with 95 % intervals for each layer alone, "
-         "majority class 0.5. Balanced"), BEST, "", NO_CELLS),
+         "majority class 0.5; balanced"), BEST, "", NO_CELLS),
         ("account for classifiers", BEST, "Vectors are compared by their cosine.", {"kind": "scores"}),
         (", majority class 0.5", BEST, "", {"chance": None}),
         ("(majority class 0.5)", BEST, "(chance 0.5)", {"kind": "halves"}),
