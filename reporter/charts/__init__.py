@@ -3,7 +3,7 @@
 Nothing here imports Altair or pandas before something is drawn, since ``reporter validate`` reads the files of metrics.
 """
 
-from reporter.charts.captions import AxisLimits
+from reporter.charts.axes import AxisLimits
 from reporter.charts.chart import SENTENCES, Chapter, Chart, Page
 from reporter.charts.layout import Pick, choices, corpora, variants
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from reporter.charts.captions import Axis, AxisLimits, chance_rows
+from reporter.charts.axes import Axis, AxisLimits, chance_rows
 from reporter.charts.layout import ASKED, Panel, Pick, Scene
 from reporter.charts.styles import Styles, ordered
 from reporter.core.errors import ReporterError
@@ -189,8 +189,8 @@ class Drawn:
         frame: result of that statement; without columns where it failed.
         specs: the Vega-Lite charts without their data, by variant.
         captions: the sentence under each panel as the page opens, by the value of the panel.
-        axes: reaches of the value axis that all token sets share, see :func:`reporter.charts.captions.axes_of`.
-        reaches: the axis of each part that a reader can choose, see :func:`reporter.charts.captions.reaches_of`.
+        axes: reaches of the value axis that all token sets share, see :func:`reporter.charts.axes.axes_of`.
+        reaches: the axis of each part that a reader can choose, see :func:`reporter.charts.axes.reaches_of`.
         panels: the small charts that it is divided into; in a chapter the page makes them.
         picks: its own selectors.
         open: whether it is seen at once; others wait under *more statistics*.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reporter.charts.captions import CLOSE, FIXED, FLAT, LOG, Axis, axes_of, hull, reaches_of
+from reporter.charts.axes import CLOSE, FIXED, FLAT, LOG, Axis, axes_of, hull, reaches_of
 from reporter.charts.chart import WHO, Chart, Draw, Drawn, Read, filled
 from reporter.charts.layout import ATTENTION, MEAN, PATH, WITH, WITHOUT, Panel, Pick, Scene, panels_of
 from reporter.charts.profile import BLANK, features, profile, worded

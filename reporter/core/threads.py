@@ -85,7 +85,7 @@ def suited_to(width: int, device: str, tasks: int = 1) -> Iterator[None]:
 
     Threads of one operation wait for each other. That costs little on an idle machine, and a multiple of the time on a
     machine with another busy process. So wide ones have one thread as well where as many tasks as there are cores run
-    beside each other. :func:`spread` and :class:`Ahead` still use all cores.
+    at the same time. :func:`spread` and :class:`Ahead` still use all cores.
     """
     if device != "cpu" or (width > NARROW and tasks < cores()):
         yield
@@ -110,7 +110,7 @@ def cores() -> int:
 
 
 def tasks_at_once() -> int:
-    """Return how many operations may run beside each other: all cores where each has one thread, else one."""
+    """Return how many operations may run at the same time: all cores where each has one thread, else one."""
     import torch
 
     return cores() if torch.get_num_threads() == 1 else 1

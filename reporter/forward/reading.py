@@ -124,7 +124,7 @@ def at_once(model: LoadedModel | SavedStates, layout: Layout, batch_tokens: int)
     return max(1, MOST_WAITING // (4 * batch_tokens * sum(layout.widths)))
 
 
-def beside(
+def run_batches(
     function: Callable[[TokenBatch], R], batches: Iterable[TokenBatch], model: LoadedModel, layout: Layout
 ) -> Iterator[tuple[TokenBatch, R]]:
     """Yield batches, the longest text first, with what a function makes of each in a pass; some run at the same time.

@@ -277,7 +277,7 @@ def encode(texts: Sequence[str], context: Context, max_tokens: int | None = None
     """
     import torch
 
-    from reporter.forward.reading import batched, beside, tokenised_texts
+    from reporter.forward.reading import batched, run_batches, tokenised_texts
 
     model, layout = context.model, context.layout
     tokens = tokenised_texts(texts, model, max_tokens or sys.maxsize)
@@ -291,7 +291,7 @@ def encode(texts: Sequence[str], context: Context, max_tokens: int | None = None
         with torch.inference_mode():
             return [x.float().cpu() for x in model.run(ids, mask, attention=layout.attention).at(layout)]
 
-    for batch, states in beside(states_of, batched(tokens, context.batch_tokens, model), model, layout):
+    for batch, states in run_batches(states_of, batched(tokens, context.batch_tokens, model), model, layout):
         for row, index in enumerate(batch.texts.tolist()):
             n = int(batch.mask[row].sum())
             states_at = {place: x[row, :n] for place, x in zip(layout.places, states, strict=True)}

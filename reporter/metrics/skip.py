@@ -234,7 +234,7 @@ FROM repeated_blocks WHERE study = $study ORDER BY ALL
 )
 def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | RepeatedBlocks]:
     """Yield the influence of each block, the loss of the model, and its loss without each block and without sets."""
-    from reporter.forward.reading import batched, beside, tokenised_texts
+    from reporter.forward.reading import batched, run_batches, tokenised_texts
 
     model, corpus, seed = context.model, context.corpora[item.corpus], context.seed
     texts, unit = drawn_texts(corpus, item.texts, context)
@@ -274,7 +274,7 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
                     context.tell(what, next(done), len(batches) * len(edits))
             return path, found
 
-        for batch, (path, found) in beside(read, batches, model, context.layout):
+        for batch, (path, found) in run_batches(read, batches, model, context.layout):
             if look is not None:
                 look(batch, path)
             rows = unit[batch.texts]

@@ -396,7 +396,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
             with suited_to(width, place.type), failing_as("the model fails while it is tried on short inputs"):
                 examined = examine(module, tokenizer, part)
             condition.restore()
-            if _next_draws() != draws:  # passes beside each other would draw in another order
+            if _next_draws() != draws:  # passes at the same time would draw in another order
                 condition.leave()
         if tokenizer.vocab_size > (rows := examined.anatomy.vocabulary_size):
             raise ReporterError(
@@ -409,7 +409,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
 
 
 def _next_draws() -> tuple[bytes, bytes, int]:
-    """Return the condition of the random numbers that torch and NumPy draw for whoever asks."""
+    """Return the condition of the random numbers that torch and NumPy draw for all callers."""
     _, key, position, *_ = np.random.get_state()  # noqa: NPY002 (models use it)
     return torch.get_rng_state().numpy().tobytes(), np.asarray(key).tobytes(), int(position)
 

@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any
 
 from reporter.charts import models, profile
-from reporter.charts.captions import LOG, AxisLimits, of_training, which_axis
+from reporter.charts.axes import LOG, AxisLimits, which_axis
 from reporter.charts.captions import of_statistic as say_statistic
+from reporter.charts.captions import of_training
 from reporter.charts.chart import Chart
 from reporter.charts.layout import ASKED
 from reporter.core.places import capital

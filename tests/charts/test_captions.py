@@ -5,8 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from reporter.charts import captions
-from reporter.charts.captions import CLOSE, FIXED, LOG, Axis, AxisLimits, axes_of, axis, hull, reaches_of
+from reporter.charts import axes, captions
+from reporter.charts.axes import CLOSE, FIXED, LOG, Axis, AxisLimits, axes_of, axis, hull, reaches_of
 from reporter.charts.layout import Scene
 from reporter.charts.styles import style_models
 from reporter.core.numbers import duration, short, span
@@ -39,7 +39,7 @@ AXES += [([-1.0, 0.0], [], {"least": 0}, (0.1, 1, "")), ([2.0], [], {"least": 0}
 
 @pytest.mark.parametrize(("values", "chance", "more", "expected"), AXES)
 def test_an_axis_holds_its_values_and_says_what_it_leaves_out(values, chance, more, expected):
-    found = (captions.logarithmic if "least" in more else axis)(values, chance, **more)
+    found = (axes.logarithmic if "least" in more else axis)(values, chance, **more)
     assert (found.low, found.high) == pytest.approx(expected[:2]) and found.note == expected[2]
 
 
@@ -53,14 +53,14 @@ def numbers(bert, gpt2, other=None):
 
 def test_the_smaller_model_is_no_flat_line():
     frame = numbers([1e-17, 1.0, 2.0], [10.0, 900.0, 800.0])
-    assert captions.offered(frame, (0, None), SCENE)[0] == LOG
-    assert captions.least_of(frame, SCENE) == pytest.approx(2e-6)
-    assert captions.offered(frame, (0, 1), SCENE)[0] == FIXED, "a share or a p is read on its own scale"
-    assert captions.offered(numbers([5.0, 6.0], [9.0, 8.0]), (0, None), SCENE) == (FIXED, CLOSE)
+    assert axes.offered(frame, (0, None), SCENE)[0] == LOG
+    assert axes.least_of(frame, SCENE) == pytest.approx(2e-6)
+    assert axes.offered(frame, (0, 1), SCENE)[0] == FIXED, "a share or a p is read on its own scale"
+    assert axes.offered(numbers([5.0, 6.0], [9.0, 8.0]), (0, None), SCENE) == (FIXED, CLOSE)
     spiked = numbers([0.4, 0.5, 0.4, 0.3], [15.0, 0.4, 0.4, 0.3])
-    assert captions.offered(spiked, (0, None), SCENE)[0] == LOG, "all but one number of a model would lie at 0"
+    assert axes.offered(spiked, (0, None), SCENE)[0] == LOG, "all but one number of a model would lie at 0"
     below = numbers([-1.0, 1.0], [-900.0, 900.0], [-1.0, 2.0])
-    assert captions.offered(below, (None, None), SCENE) == (CLOSE, FIXED), "one token set has what another has not"
+    assert axes.offered(below, (None, None), SCENE) == (CLOSE, FIXED), "one token set has what another has not"
 
 
 def test_an_axis_holds_those_of_what_is_shown_and_keeps_its_zero_unless_it_is_fitted():
