@@ -33,7 +33,7 @@ def test_claims_are_counted_on_their_page_and_named_on_the_first(reports, whole,
 def test_our_number_stands_beside_the_papers(whole):
     rate = text_of(claim(whole, "bert-rate"))
     assert "✓ supported BERT converges to its final layer at 0.0826 a layer. text tokens Lee 2024, §6.4" in rate
-    assert "0.0811 [0.0779, 0.0842] paper 0.0826 convergence.rate of bert on nested; claimed: 0.0826 ± 0.01" in rate
+    assert "0.081 [0.078, 0.084] paper 0.0826 convergence.rate of bert on nested; claimed: 0.0826 ± 0.01" in rate
     assert "p of the verdict, corrected 0.0032" in rate and "Model by model: 1 supported, 1 inconclusive" in rate
     label = 'aria-label="ours 0.081 [0.078, 0.084]; paper 0.0826; holds if 0.0826 ± 0.01"'
     assert label in claim(whole, "bert-rate")
@@ -121,7 +121,7 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(written, tmp_pa
     html = written()
     one, two = claim(html, "one"), claim(html, "two")
     about = "It is so. motion.step_cosine bert, gpt2 nested with special tokens See the figure"
-    assert f"{about} 0.4 [0.3, 0.5]" in text_of(one) and "no interval" not in text_of(one)
+    assert f"{about} 0.40 [0.30, 0.50]" in text_of(one) and "no interval" not in text_of(one)
     assert 'href="layers.html?figure=motion.step_cosine&amp;view=with special tokens"' in one
     assert re.findall(r'<a href="layers.html\?figure=([^"&]+)">See “([^”]+)”</a>', two) == list(titles.items())
     assert "✓ supported no interval" in text_of(two)
@@ -130,7 +130,7 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figures(written, tmp_pa
 def test_a_finding_has_its_number_its_test_and_a_link_to_its_token_set(reports):
     html = read(reports / "whole" / "claims.html")
     section = text_of(part_of(html, '<section id="findings"', "</section>"))
-    parts = (FINDING["says"], "0.25 [0.2, 0.3] layer 2 minus layer 4", "the baseline is one draw")
+    parts = (FINDING["says"], "0.25 [0.20, 0.30] layer 2 minus layer 4", "the baseline is one draw")
     assert all(part in section for part in parts)
     assert "motion.step_cosine tuned nested without sinks See the figure" in section
     assert 'href="layers.html?figure=motion.step_cosine&amp;view=without sinks"' in html

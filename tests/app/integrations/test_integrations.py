@@ -124,7 +124,7 @@ def test_a_figure_is_an_altair_chart_with_its_rows(results):
     chart = results.chart("anisotropy.top_variance_share", view="without sinks")
     said = chart.to_dict()
     with altair.renderers.enable("svg"):  # as a notebook shows it
-        assert "relative depth" in chart._repr_mimebundle_()["image/svg+xml"]
+        assert ">layer<" in chart._repr_mimebundle_()["image/svg+xml"]
     assert "variance explained" in said["title"].lower()
     drawn = [layer["encoding"] for layer in said["layer"] if "color" in layer.get("encoding", {})]
     assert drawn and all(one["color"]["legend"] is not None for one in drawn)
