@@ -162,7 +162,7 @@ class Ahead(Generic[T, R]):
     when its result is asked for.
 
     Args:
-        function: what is done with each item; it must bear to run in several threads at the same time.
+        function: what is done with each item; several threads call it at the same time.
         cores: how many jobs run at the same time.
     """
 
@@ -170,7 +170,6 @@ class Ahead(Generic[T, R]):
         import torch
 
         self._function, self._running = function, deque[tuple[T, Future[R] | None]]()
-
         self._pool = ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) if cores > 1 else None
 
     def __len__(self) -> int:

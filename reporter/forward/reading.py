@@ -149,7 +149,7 @@ def run_batches(
                     most = together = 1
                     continue
                 before, together = together, min(most, at_once(model, layout, size))
-                if together < before:  # a pass changed the model, so those beside it count no more
+                if together < before:  # a pass changed the model, perhaps while others ran: run them again
                     waiting.extendleft(reversed([batch, *running.take_back()]))
                     continue
                 yield batch, result

@@ -497,11 +497,11 @@ def treated(x: Floats, variant: str, axes: tuple[Floats, Floats] | None = None) 
     Args:
         x: the vectors, (n, d).
         variant: a key of ``VARIANTS``.
-        axes: eigenvalues and coordinates of the centred vectors, where they are to lose some.
+        axes: the first axes of the centred vectors, eigenvalues and coordinates, where they are known.
     """
     y, k = x if variant == "raw" else x - x.mean(axis=0), VARIANTS[variant]
-    if k and axes is not None:
-        values, along = axes[0][:k], axes[1][:, :k]
+    if k:
+        values, along = largest_components(y, k) if axes is None else (axes[0][:k], axes[1][:, :k])
         y = y - np.divide(along, values, out=np.zeros_like(along), where=values > 1e-9 * values[0]) @ (along.T @ y)
     norms, scale = np.linalg.norm(y, axis=1, keepdims=True), np.linalg.norm(x, axis=1).mean()
     return np.asarray(np.divide(y, norms, out=np.zeros_like(y), where=norms > ROUNDING * scale))

@@ -1,7 +1,7 @@
 """Hooks that keep what enters each block, what the last one returns and, when asked, what follows attention."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock, get_ident, local
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from reporter.core.errors import ReporterError, failures, is_out_of_memory, with_type
+from reporter.core.imports import changed
 from reporter.models.blocks import Blocks, Slot, Trace, relative, same
 from reporter.models.sublayers import Sublayer
 
@@ -143,7 +144,7 @@ class Capture:
         self._stream = blocks.stream
         self._now = _Running()
         self._resuming, self._lock = 0, Lock()
-        self._plain: list[Any] = []
+        self._dispatched = ExitStack()
         self._input_slot, self._output_slot = blocks.input_slot, blocks.output_slot
         self._modules = tuple(dict.fromkeys(blocks.modules))
         slot = self._input_slot
@@ -288,9 +289,8 @@ class Capture:
 
         with self._lock:
             if not self._resuming:
-                self._plain = [vars(module).get("forward") for module in self._modules]
                 for module in self._modules:
-                    module.forward = partial(dispatch, module.forward)
+                    self._dispatched.enter_context(changed(module, forward=partial(dispatch, module.forward)))
             self._resuming += 1
         try:
             yield
@@ -298,11 +298,7 @@ class Capture:
             with self._lock:
                 self._resuming -= 1
                 if not self._resuming:
-                    for module, plain in zip(self._modules, self._plain, strict=True):
-                        if plain is None:
-                            del module.forward
-                        else:
-                            module.forward = plain
+                    self._dispatched.close()
 
     def _in_place_of(self, output: Any, state: Tensor) -> Any:
         """Return what a block returned with another state, which the model may overwrite."""
