@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
-from functools import cache
-from threading import Event
-from typing import TYPE_CHECKING, Generic, TypeVar
+from functools import cache, cached_property
+from threading import Event, RLock
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -96,6 +96,18 @@ def suited_to(width: int, device: str, tasks: int = 1) -> Iterator[None]:
             yield
     finally:
         _allowed.reset(token)
+
+
+class computed_once(cached_property[R]):
+    """A cached property that one thread computes while others wait for it."""
+
+    _computing: ClassVar = RLock()
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> R:  # type: ignore[override]
+        """Return the value, which is stored with the instance and does not come here again."""
+        with self._computing:
+            value: R = super().__get__(instance, owner)
+            return value
 
 
 def cores() -> int:

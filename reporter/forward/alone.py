@@ -17,7 +17,7 @@ import torch
 from reporter.core.errors import ReporterError, is_out_of_memory
 from reporter.forward.output import ModelOutput, Settings, forward
 from reporter.forward.precision import autocast
-from reporter.forward.reading import batched, unpadded
+from reporter.forward.reading import batched, run_together, unpadded
 from reporter.models.load import LoadedModel
 from reporter.texts.tokens import TokenBatch, TokenisedCorpus, TokenisedText
 
@@ -68,12 +68,15 @@ class AloneCheck:
                 self._texts += texts.values()
         if self.settings.shuffled:
             self._texts = [text.shuffled(self.settings.seed) for text in self._texts]
-        for text in self._texts:
-            ids = torch.as_tensor(text.ids[None], device=self.model.device)
-            with torch.inference_mode(), autocast(self.model.device, self.settings.precision):
-                states = self.model.run(ids, torch.ones_like(ids)).at(replace(self.settings.layout, attention=False))
-            norms = [float(x.float().norm(dim=-1).mean()) for x in states]
-            self._alone[text.index] = _Alone(len(text), [self._along(x[0]) for x in states], norms)
+        alone = run_together(self._read, self._texts, self.model)
+        self._alone = {text.index: states for text, states in zip(self._texts, alone, strict=True)}
+
+    def _read(self, text: TokenisedText) -> _Alone:
+        ids = torch.as_tensor(text.ids[None], device=self.model.device)
+        with torch.inference_mode(), autocast(self.model.device, self.settings.precision):
+            states = self.model.run(ids, torch.ones_like(ids)).at(replace(self.settings.layout, attention=False))
+        norms = [float(x.float().norm(dim=-1).mean()) for x in states]
+        return _Alone(len(text), [self._along(x[0]) for x in states], norms)
 
     @property
     def unpadded(self) -> bool:

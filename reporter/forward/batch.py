@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reporter.core.threads import computed_once
 from reporter.forward.token_categories import STRATA, Sinks
 from reporter.geometry.arrays import Bools, Ints
 from reporter.models.places import Layout
@@ -185,7 +187,7 @@ class HiddenBatch:
     readout: Readout | None = None
     vocabulary: Vocabulary | None = None
     _cosines: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, init=False, repr=False)
-    _scratch: dict[int, torch.Tensor] = field(default_factory=dict, init=False, repr=False)
+    _scratch: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -230,10 +232,11 @@ class HiddenBatch:
         return (products.sum(dim=1) / (x_norm * y_norm)).clamp(-1, 1)
 
     def scratch(self, like: torch.Tensor) -> torch.Tensor:
-        """Return room for the states of a place, to be used at once: fresh memory costs more than arithmetic."""
-        if like.shape[1] not in self._scratch:
-            self._scratch[like.shape[1]] = torch.empty(len(self), like.shape[1], dtype=like.dtype, device=like.device)
-        return self._scratch[like.shape[1]]
+        """Return a thread's room for the states of a place, to be used at once: fresh memory costs more than sums."""
+        key = get_ident(), like.shape[1]
+        if key not in self._scratch:
+            self._scratch[key] = torch.empty(len(self), like.shape[1], dtype=like.dtype, device=like.device)
+        return self._scratch[key]
 
     def layers(self) -> Iterator[LayerStates]:
         """Yield the places in their order, one at a time, so that what is derived from one can be dropped after it."""
@@ -242,7 +245,7 @@ class HiddenBatch:
 
 
 class LayerStates:
-    """One place of a batch, and what several observables want to know of it, computed once."""
+    """One place of a batch, and what several observables want to know of it, computed once for all threads."""
 
     def __init__(self, batch: HiddenBatch, index: int) -> None:
         self.batch = batch
@@ -251,17 +254,17 @@ class LayerStates:
         self.states = batch.states[index]
         self.norms = batch.norms[index]
 
-    @cached_property
+    @computed_once
     def inverse(self) -> torch.Tensor:
         """1/‖x‖ of each token, 0 for a zero state, shape (tokens,)."""
         return self.norms.reciprocal().nan_to_num(posinf=0.0)
 
-    @cached_property
+    @computed_once
     def units(self) -> torch.Tensor:
         """x/‖x‖ of each token, a zero state itself, shape (tokens, width)."""
         return self.states * self.inverse[:, None]
 
-    @cached_property
+    @computed_once
     def centred(self) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
         """For each stratum its mean (width,) in float64 and its states minus that mean (tokens, width) in float32."""
         result = []

@@ -7,11 +7,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
+from operator import methodcaller
 
 import numpy as np
 
 from reporter.core.errors import ReporterError, is_out_of_memory
-from reporter.core.threads import Ahead, tasks_at_once
+from reporter.core.threads import Ahead, spread, tasks_at_once
 from reporter.forward.batch import HiddenBatch
 from reporter.forward.observable import Observable
 from reporter.forward.output import ModelOutput, Settings, forward, joined
@@ -195,8 +196,11 @@ def _show(hidden: HiddenBatch, watchers: Sequence[Observable]) -> None:
         for watcher in watchers:
             watcher.start(hidden)
         for layer in hidden.layers():
-            for watcher in watchers:
-                watcher.observe(layer)
+            if tasks_at_once() > 1:
+                spread(methodcaller("observe", layer), watchers)
+            else:
+                for watcher in watchers:
+                    watcher.observe(layer)
         for watcher in watchers:
             watcher.finish(hidden)
     except Exception as error:

@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 
 from reporter.core.threads import suited_to
-from reporter.forward.reading import batched, longest
+from reporter.forward.reading import batched, longest, run_together
 from reporter.models.load import LoadedModel
 from reporter.models.states import SavedStates
 from reporter.texts.texts import Texts
@@ -63,10 +63,14 @@ def _has_bf16(device: torch.device) -> bool:
 def _deviation(model: LoadedModel, batch: TokenBatch) -> float:
     ids = torch.as_tensor(batch.ids[:8], device=model.device)
     mask = torch.as_tensor(batch.mask[:8], device=model.device)
+
+    def states(precision: Precision) -> list[torch.Tensor]:
+        with torch.inference_mode(), autocast(model.device, precision):
+            return model.states(ids, mask)
+
+    ways: tuple[Precision, ...] = ("float32", "mixed")
+    exact, rough = run_together(states, ways, model)
     with torch.inference_mode():
-        exact = model.states(ids, mask)
-        with autocast(model.device, "mixed"):
-            rough = model.states(ids, mask)
         kept = mask.bool()
         deviations = []
         for x, reference in ((a.float()[kept], b.float()[kept]) for a, b in zip(rough, exact, strict=True)):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from reporter.core.errors import is_out_of_memory
-from reporter.core.threads import Ahead, suited_to, tasks_at_once
+from reporter.core.threads import Ahead, spread, suited_to, tasks_at_once
 from reporter.forward.inputs import Pass
 from reporter.geometry.arrays import products_are_exact
 from reporter.models.load import LoadedModel
@@ -31,6 +31,7 @@ from reporter.texts.tokens import (
     tokenise_texts,
 )
 
+T = TypeVar("T")
 R = TypeVar("R")
 MOST_WAITING = 3 * 2**29
 """Bytes of states that may wait to be read, where several batches go through a model at the same time."""
@@ -122,6 +123,15 @@ def at_once(model: LoadedModel | SavedStates, layout: Layout, batch_tokens: int)
     if not isinstance(model, LoadedModel) or model.device.type != "cpu" or not model.steady or not products_are_exact():
         return 1
     return max(1, MOST_WAITING // (4 * batch_tokens * sum(layout.widths)))
+
+
+def run_together(function: Callable[[T], R], items: Sequence[T], model: LoadedModel) -> list[R]:
+    """Return what a function makes of each of a few items in a pass; the passes run at the same time where they may."""
+    if model.device.type == "cpu" and model.steady and products_are_exact():
+        results = spread(function, items)
+        if model.steady:  # no pass changed what another one read
+            return results
+    return [function(item) for item in items]
 
 
 def run_batches(

@@ -22,6 +22,7 @@ from reporter.geometry.arrays import Bools, Ints
 
 FIRST = 32  # rows whose median is taken off: a larger sample begins with the same ones, so it rounds them the same way
 _TOP = 15  # the largest value of a row lies in [2^14, 2^15): float16 reaches 65504, and is full down to 2^-14
+_LEAST_ROWS = 8192  # room on a processor, where memory that is not written takes none, and growing costs two copies
 _STEEPEST = 110  # 2^110 is a float32: rows whose largest is below 2^-95 lose digits
 
 
@@ -168,10 +169,11 @@ class Sample:
         """Return unused slots, shape (count,); new ones are made where there are too few."""
         capacity = len(self._places[0]) if self._places else 0
         if (needed := len(used) + count) > capacity:
-            room = min(self._most, max(needed, 2 * capacity)) - capacity
+            before, least = capacity, _LEAST_ROWS if self._places[0].device.type == "cpu" else 0
+            capacity = min(self._most, max(needed, least, 2 * capacity))
             for index, states in enumerate(self._places):  # one place at a time, so that only one is held twice
-                self._places[index] = torch.cat([states, states.new_zeros(room, states.shape[1])])
-            capacity += room
+                self._places[index] = states.new_empty(capacity, states.shape[1])
+                self._places[index][:before] = states
         unused = np.ones(capacity, dtype=bool)
         unused[used] = False
         return np.flatnonzero(unused)[:count]

@@ -37,10 +37,13 @@ class TypeCounts:
     @classmethod
     def of_groups(cls, counts: NDArray[np.int32], added: NDArray[np.int32]) -> TypeCounts:
         """Return the counts of a corpus from those of its groups of texts, each of shape (groups, vocabulary)."""
-        columns = np.zeros((counts.shape[1], GROUPS), dtype=bool)
+        in_all, added_in_all = (x.sum(axis=0, dtype=np.int64) for x in (counts, added))
+        occurring = np.flatnonzero(in_all + added_in_all)  # a few of the vocabulary; no other type is frequent
+        counts, added = counts[:, occurring], added[:, occurring]
+        columns = np.zeros((len(in_all), GROUPS), dtype=bool)
         for sample, held in enumerate([*HALVES, np.ones(GROUPS, dtype=bool)]):
-            columns[:, sample] = _frequent(counts[held].sum(axis=0), added[held].sum(axis=0))
-        return cls(counts.sum(axis=0, dtype=np.int64), added.sum(axis=0, dtype=np.int64), packed(columns))
+            columns[occurring, sample] = _frequent(counts[held].sum(axis=0), added[held].sum(axis=0))
+        return cls(in_all, added_in_all, packed(columns))
 
     @property
     def frequent(self) -> Bools:

@@ -32,11 +32,14 @@ if TYPE_CHECKING:
 
     from reporter.forward.readout import Readout
     from reporter.geometry.arrays import Floats, Ints
-    from reporter.models.load import LoadedModel
+    from reporter.models.load import Captured, LoadedModel
     from reporter.texts.tokens import TokenBatch
 
+    Resume = Callable[..., Tensor]
     Edit = tuple[int, int, tuple[int, ...]]  # the block behind which the model starts, from which layer, without which
 
+MOST_KEPT = 2**28
+"""Bytes of states up to which passes of the whole model are kept until sets of blocks are left out."""
 _NO_INTERVAL = "no interval: a jackknife over texts covers 72 % in a model of 4 blocks, and is too wide with 30 blocks"
 FEWEST_BLOCKS = 10
 """From so many blocks on a rank correlation over blocks has an interval."""
@@ -243,6 +246,8 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
     units = int(unit.max()) + 1
     batches = list(batched(tokenised_texts(texts, model, corpus.max_tokens), context.batch_tokens, model))
     readout, problem = _readout(model)
+    states = 4 * sum(batch.ids.size for batch in batches) * sum(context.layout.widths)
+    kept: dict[int, tuple[Captured, Resume]] = {}  # passes of the whole model, by batch, where they need little memory
 
     def losses_of(edits: Sequence[Edit | None], what: str, look: Look | None = None) -> UnitSums:
         """Return Σ −log p, (units, edits), of edited models; None is the whole model, and ``look`` sees its states."""
@@ -251,19 +256,18 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
         sums, counts, done = np.zeros((units, len(edits))), np.zeros(units), count(1)
         masked = readout is not None and not readout.predicts_next
 
-        def read(batch: TokenBatch) -> tuple[list[Tensor], list[tuple[Floats, Ints]]]:
-            """Return the states, and of each edit Σ −log p of each text and of how many tokens it is."""
-            path, found = [], []
+        def read(batch: TokenBatch) -> tuple[list[Tensor], list[tuple[Floats, Ints]], tuple[Captured, Resume]]:
+            """Return the states, of each edit Σ −log p of each text and of how many tokens it is, and the pass."""
+            found = []
             with torch.inference_mode():
                 ids, mask = (torch.as_tensor(x, device=model.device) for x in (batch.ids, batch.mask))
-                if look is not None or not masked:
-                    captured, resume = model.keep(ids, mask)
-                    path = captured.path
-                if readout is None:
-                    return path, []
-                prediction = readout.prediction(batch, seed)
-                if masked:
-                    captured, resume = model.keep(torch.as_tensor(prediction.ids, device=model.device), mask)
+                path = model.run(ids, mask).path if masked and look is not None else []
+                prediction = None if readout is None else readout.prediction(batch, seed)
+                if masked and prediction is not None:
+                    ids = torch.as_tensor(prediction.ids, device=model.device)
+                whole = captured, resume = kept.get(id(batch)) or model.keep(ids, mask)
+                if readout is None or prediction is None:
+                    return captured.path, [], whole
                 for edit in edits:
                     of_tokens = readout.losses(batch, captured.last if edit is None else resume(*edit), prediction)
                     finite = of_tokens.isfinite()
@@ -272,9 +276,11 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks | Repea
                     losses = of_tokens.where(finite, 0.0).sum(dim=1).cpu().numpy()
                     found.append((losses, finite.sum(dim=1).cpu().numpy()))
                     context.tell(what, next(done), len(batches) * len(edits))
-            return path, found
+            return path or captured.path, found, whole
 
-        for batch, (path, found) in run_batches(read, batches, model, context.layout):
+        for batch, (path, found, whole) in run_batches(read, batches, model, context.layout):
+            if states <= MOST_KEPT:
+                kept[id(batch)] = whole
             if look is not None:
                 look(batch, path)
             rows = unit[batch.texts]

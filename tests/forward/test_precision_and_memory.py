@@ -16,6 +16,8 @@ from reporter.forward.reading import tokenised
 class Rough(FakeModel):
     """A model whose states are off by ``error`` times themselves under autocast, or by ``poison`` at a layer."""
 
+    steady = False  # passes run one after the other
+
     def __init__(self, error, width=256, poison=0, layer=0, **more):
         super().__init__(width=width, **more)
         self.error, self.poison, self.layer, self.runs = error, poison, layer, []
