@@ -25,7 +25,7 @@ from typer.core import TyperCommand, TyperGroup
 from reporter.core.errors import ReporterError, UsageError, bounded, hint, is_out_of_memory, one_line, suggest
 from reporter.core.imports import importing
 from reporter.core.numbers import counted
-from reporter.core.threads import let_waiting_threads_sleep
+from reporter.core.threads import let_threads_share_memory, let_waiting_threads_sleep
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Definition
@@ -144,6 +144,7 @@ def main() -> None:
     _use_utf8()
     _open_closed_streams()
     let_waiting_threads_sleep()  # before torch is loaded
+    let_threads_share_memory()
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal without "∞" must not end the command

@@ -6,12 +6,13 @@ part on all cores, whose number is ``torch.get_num_threads()``: one inside a par
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import cache, cached_property
 from threading import Event, RLock
@@ -47,6 +48,20 @@ def let_waiting_threads_sleep() -> None:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         os.environ.setdefault("GOMP_SPINCOUNT", _SPINS)
+
+
+_ARENA_MAX = -8
+
+
+def let_threads_share_memory() -> None:
+    """Let threads take memory from as many arenas of the C library as there are cores, not from eight times as many.
+
+    A thread can only reuse what was freed in its own arena, and threads come and go: all metrics of an encoder of
+    6 × 384 took 1.9 GB with the usual number, and 1.3 GB with two. A setting of the environment stays.
+    """
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        with suppress(AttributeError, OSError, TypeError):  # other C libraries have no such setting
+            ctypes.CDLL(None).mallopt(_ARENA_MAX, max(2, os.cpu_count() or 1))
 
 
 @cache

@@ -1,6 +1,9 @@
 """Parts of a work on all cores: in their order, each with one thread, and everything as before afterwards."""
 
 import os
+import platform
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -135,3 +138,34 @@ def test_jobs_that_run_ahead_come_in_their_order_and_one_that_failed_can_be_give
         failing.clear()
         running.give(4)
         assert running.next()[1][0] == 40
+
+
+ARENAS = """
+import ctypes, os, threading
+from reporter.core.threads import let_threads_share_memory
+{call}
+library, together = ctypes.CDLL(None), threading.Barrier(16)
+def work():
+    together.wait()
+    library.free(library.malloc(1000))
+    together.wait()
+threads = [threading.Thread(target=work) for _ in range(16)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+library.fdopen.restype, library.malloc_info.argtypes = ctypes.c_void_p, (ctypes.c_int, ctypes.c_void_p)
+file = library.fdopen(1, b"w")
+library.malloc_info(0, file)
+library.fflush(ctypes.c_void_p(file))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no arenas")
+def test_threads_share_the_memory_that_others_freed():
+    def arenas(call):
+        environment = {key: value for key, value in os.environ.items() if key != "MALLOC_ARENA_MAX"}
+        told = subprocess.run(
+            [sys.executable, "-c", ARENAS.format(call=call)], capture_output=True, check=True, env=environment
+        )
+        return told.stdout.count(b"<heap nr")
+
+    assert arenas("") > arenas("let_threads_share_memory()") <= max(2, os.cpu_count())
