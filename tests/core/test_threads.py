@@ -145,6 +145,9 @@ import ctypes, os, threading
 from reporter.core.threads import let_threads_share_memory
 {call}
 library, together = ctypes.CDLL(None), threading.Barrier(16)
+library.malloc.restype = library.fdopen.restype = ctypes.c_void_p
+library.free.argtypes, library.malloc_info.argtypes = (ctypes.c_void_p,), (ctypes.c_int, ctypes.c_void_p)
+library.fflush.argtypes = (ctypes.c_void_p,)
 def work():
     together.wait()
     library.free(library.malloc(1000))
@@ -152,10 +155,9 @@ def work():
 threads = [threading.Thread(target=work) for _ in range(16)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
-library.fdopen.restype, library.malloc_info.argtypes = ctypes.c_void_p, (ctypes.c_int, ctypes.c_void_p)
 file = library.fdopen(1, b"w")
 library.malloc_info(0, file)
-library.fflush(ctypes.c_void_p(file))
+library.fflush(file)
 """
 
 
