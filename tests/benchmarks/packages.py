@@ -169,6 +169,7 @@ NUMBERS: dict[str, tuple[str, str, str, Callable[[Any, Any, int], float | None]]
 
 def _gap(out: Path, metric: str, statistic: str, values: list[float | None]) -> float:
     """Return the largest relative difference over the blocks; of the embedding many states are duplicates."""
+    import reporter.metrics  # noqa: F401 (declares the tables of numbers)
     from reporter.store import Store
 
     rows = "SELECT layer, value FROM layer_metrics WHERE site = 'block'"

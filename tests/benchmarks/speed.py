@@ -14,6 +14,7 @@ import argparse
 import json
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 from processes import Cost, print_table, run_python, write
 
+import reporter.metrics  # noqa: F401 (declares the tables of numbers)
 from reporter.store import Store
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles``
@@ -250,8 +252,48 @@ def slope(bench: Bench) -> None:
     print_table(("added seconds of", "over those of the pass"), [(name, f"{min(r):.2f}") for name, r in ratios.items()])
 
 
+GROWING = {
+    "texts": (100, 1_000, 10_000),
+    "models": (1, 8, 40),
+    "layers": (2, 16, 64),
+    "width": (384, 1_024, 4_096),
+}
+SMALL = {"texts": 100, "models": 1, "layers": 2, "width": 384}
+
+
+def growth(bench: Bench) -> None:
+    """CPU time, by the parts of a run, and memory of a study that grows in one way: BERTs with random weights."""
+    rows = []
+    for what, sizes in GROWING.items():
+        for size in sizes:
+            shape = SMALL | {what: size}
+            name = f"{what}{size}"
+            texts = write(bench.here / f"{name}.txt", lines(None, shape["texts"], 8, (20, 80)))
+            models = [
+                random_bert(bench.here / f"{name}-{number}", shape["layers"], shape["width"], 0.02 + 1e-4 * number)
+                for number in range(shape["models"])
+            ]
+            study = [
+                "study: bench\nmetrics: all\nviews: [text tokens, without sinks]\nrun: {precision: float32}",
+                f"corpora: {{texts: {{file: {texts}, unit: line, max_tokens: {MAX_TOKENS}}}}}\nmodels:",
+                *(f"  m{number}: {{path: {folder}}}" for number, folder in enumerate(models)),
+            ]
+            cost = bench.run(write(bench.here / f"{name}.yaml", study), name)
+            parts = bench.timings(name)
+            whole = sum(parts.values())
+            shares = (f"{parts.get(part, 0) / whole:.0%}" for part in ("forward", "observables", "metrics", "store"))
+            size_of = (bench.here / name / "results.duckdb").stat().st_size / 2**20
+            rows.append((f"{size:,} {what}", f"{cost.cpu:.1f}", f"{cost.memory:,.0f}", f"{size_of:.1f}", *shares))
+            shutil.rmtree(bench.here / name)
+            for folder in models:
+                shutil.rmtree(folder)
+    kept = ", ".join(f"{size} {what}" for what, size in SMALL.items())
+    print(f"every metric that a plain pass feeds, two token sets; otherwise {kept}\n")
+    print_table(("", "CPU seconds", "MiB", "database, MiB", "forward", "observables", "metrics", "store"), rows)
+
+
 PARTS: dict[str, Callable[[Bench], None]] = {
-    part.__name__: part for part in (ratios, neighbour, look, profile, loop, memory, slope)
+    part.__name__: part for part in (ratios, neighbour, look, profile, loop, memory, slope, growth)
 }
 
 
@@ -342,14 +384,14 @@ def lines(given: Path | None, limit: int, least: int, words: tuple[int, int]) ->
     return [" ".join(WORDS[i] for i in row[: rng.integers(*words)]) for row in chosen]
 
 
-def random_bert(folder: Path, layers: int, width: int) -> Path:
+def random_bert(folder: Path, layers: int, width: int, scale: float = 0.02) -> Path:
     """Save a BERT with random weights and a word-level tokenizer."""
     from oracles.families import build_family
     from oracles.tiny_hub import add_words
 
     shape = {"hidden_size": width, "intermediate_size": 4 * width, "max_position_embeddings": 512}
     shape |= {"num_hidden_layers": layers, "num_attention_heads": width // 32, "vocab_size": len(WORDS) + 32}
-    add_words(build_family("bert", folder, **shape, initializer_range=0.02), WORDS)
+    add_words(build_family("bert", folder, **shape, initializer_range=scale), WORDS)
     return folder
 
 
