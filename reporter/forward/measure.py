@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from operator import methodcaller
 
 import numpy as np
 
 from reporter.core.errors import ReporterError, is_out_of_memory
-from reporter.core.threads import Ahead, spread, tasks_at_once
+from reporter.core.threads import spread, tasks_at_once
 from reporter.forward.batch import HiddenBatch
 from reporter.forward.observable import Observable
 from reporter.forward.output import ModelOutput, Settings, forward, joined
-from reporter.forward.reading import at_once, batched
+from reporter.forward.reading import batched, run_ahead
 from reporter.forward.token_categories import ORDINARY, SPECIAL, STRATA
 from reporter.geometry.arrays import Ints, exact_products
 from reporter.models.load import LoadedModel
@@ -34,13 +34,6 @@ SHOWN_TOGETHER = 2048
 Texts of one padded length make a batch, so most batches are small, and what an observable does once a batch (products
 of the width squared, thousands of short calls) would cost more than what it does to tokens.
 """
-
-
-class ChangedError(Exception):
-    """A model was found changed by a pass while several ran at the same time; observables may have read wrong states.
-
-    It is not steady from now on, so that the next attempt runs one pass after another.
-    """
 
 
 class OutOfMemoryError(ReporterError):
@@ -118,9 +111,14 @@ def measure(
         strained = sum(part.strained for part in parts)
         return joined(parts, model, corpus, settings), strained
 
-    together = min(tasks_at_once(), at_once(model, settings.layout, max(SHOWN_TOGETHER, budget)))
+    def smaller(groups: list[list[TokenBatch]]) -> Iterator[list[TokenBatch]]:
+        nonlocal budget
+        budget = _halved(groups[0], model)
+        shrunk(budget)
+        return _grouped((part for group in groups for batch in group for part in batch.split(budget)), budget)
+
     # One thread gets the next shard ready while the model is busy with this one.
-    with ThreadPoolExecutor(1) as aside, Ahead(run, together) as running:
+    with ThreadPoolExecutor(1) as aside:
 
         def prepared(shard: Shard) -> list[TokenisedText]:
             tokens = corpus.of(shard)
@@ -132,34 +130,19 @@ def measure(
             tokens = coming.pop().result()
             coming = [aside.submit(prepared, following) for following in pending[place + 1 : place + 2]]
             sizes, sinks, in_model, strained = np.zeros(len(STRATA), dtype=np.int64), 0, 0.0, 0
-            waiting = deque(batched(tokens, budget, model))
-            while waiting or running:
-                while waiting and len(running) < together:
-                    running.give(_next(waiting, budget))
-                given = time.perf_counter()
-                try:
-                    _, (hidden, strained_here) = running.next()
-                except Exception as error:
-                    groups = running.take_back()
-                    if not is_out_of_memory(error):
-                        raise
-                    left = [batch for group in groups for batch in group]
-                    if together > 1:  # memory may suffice for one pass at a time
-                        together = 1
-                        waiting.extendleft(reversed(left))
-                        continue
-                    budget = _halved(groups[0], model)
-                    shrunk(budget)
-                    waiting = deque(part for batch in (*left, *waiting) for part in batch.split(budget))
-                    continue
-                in_model += time.perf_counter() - given
-                _raise_if_changed(model, together)
-                _show(hidden, watchers)
-                sizes += hidden.sizes
-                sinks += int((hidden.sinks.sink & (hidden.strata != SPECIAL)).sum())
-                strained += strained_here
-                tick(len(hidden))
-                del hidden
+            groups = _grouped(batched(tokens, budget, model), budget)
+            passes = run_ahead(run, groups, most_shown(budget), model, settings.layout, smaller)
+            given = time.perf_counter()
+            with closing(passes):  # at once, if observables lack memory
+                for _, (hidden, strained_here) in passes:
+                    in_model += time.perf_counter() - given
+                    _show(hidden, watchers)
+                    sizes += hidden.sizes
+                    sinks += int((hidden.sinks.sink & (hidden.strata != SPECIAL)).sum())
+                    strained += strained_here
+                    tick(len(hidden))
+                    del hidden
+                    given = time.perf_counter()
             for watcher in watchers:
                 watcher.settle()
             counts = _counts(tokens, corpus, sizes, sinks)
@@ -167,18 +150,25 @@ def measure(
             yield shard, replace(counts, seconds=took, model_seconds=in_model, strained=strained)
 
 
-def _raise_if_changed(model: LoadedModel | SavedStates, together: int) -> None:
-    if together > 1 and isinstance(model, LoadedModel) and model.condition is not None and not model.condition.steady:
-        raise ChangedError
+def most_shown(batch_tokens: int) -> int:
+    """Return how many tokens observables see at once at most, padding included."""
+    return max(SHOWN_TOGETHER, batch_tokens)
 
 
-def _next(waiting: deque[TokenBatch], budget: int) -> list[TokenBatch]:
-    group = [waiting.popleft()]
-    room = min(budget, SHOWN_TOGETHER) - group[0].ids.size
-    while waiting and waiting[0].ids.size <= room:
-        group.append(waiting.popleft())
-        room -= group[-1].ids.size
-    return group
+def _grouped(batches: Iterable[TokenBatch], budget: int) -> Iterator[list[TokenBatch]]:
+    """Yield batches, small ones together."""
+    group: list[TokenBatch] = []
+    room = 0
+    for batch in batches:
+        if group and batch.ids.size > room:
+            yield group
+            group = []
+        if not group:
+            room = min(budget, SHOWN_TOGETHER)
+        group.append(batch)
+        room -= batch.ids.size
+    if group:
+        yield group
 
 
 def _halved(group: list[TokenBatch], model: LoadedModel | SavedStates) -> int:

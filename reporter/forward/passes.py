@@ -19,7 +19,7 @@ from reporter.core.threads import suited_to
 from reporter.forward.alone import AloneCheck
 from reporter.forward.inputs import FOLDERS, PRECISIONS, Pass, note_rate, warnings
 from reporter.forward.kept import Parts, PassFacts, PassFolder, Wanted
-from reporter.forward.measure import SHOWN_TOGETHER, ChangedError, Counts, OutOfMemoryError, measure
+from reporter.forward.measure import SHOWN_TOGETHER, Counts, OutOfMemoryError, measure, most_shown
 from reporter.forward.observable import Observable, Setting
 from reporter.forward.observed import KINDS, Observed
 from reporter.forward.output import Settings
@@ -328,8 +328,6 @@ class ReadyPass:
             try:
                 forward = self._feed(part, parts, observables, before, first, progress)
                 break
-            except ChangedError:
-                advance(-sum(done))
             except OutOfMemoryError as error:
                 # What the observables held is lost: once more, from where it was saved, in smaller batches.
                 observables = {}
@@ -363,7 +361,7 @@ class ReadyPass:
         corpus = replace(self._corpus, shards=tuple(shard for shard in part.shards if shard.index >= first))
         forward, last, cost = Counts(), time.perf_counter(), 0.0
         width = max(self._setting.layout.widths)
-        tokens = max(SHOWN_TOGETHER, self._settings.batch_tokens)
+        tokens = most_shown(self._settings.batch_tokens)
         tasks = min(self.tokens // SHOWN_TOGETHER, at_once(self._model, self._setting.layout, tokens))
         with self._clock.within("observables"), suited_to(width, str(self._model.device), tasks):
             check = self._check.compare if self._check else lambda parts: None

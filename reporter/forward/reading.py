@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -137,29 +137,60 @@ def run_together(function: Callable[[T], R], items: Sequence[T], model: LoadedMo
 def run_batches(
     function: Callable[[TokenBatch], R], batches: Iterable[TokenBatch], model: LoadedModel, layout: Layout
 ) -> Iterator[tuple[TokenBatch, R]]:
-    """Yield batches, the longest text first, with what a function makes of each in a pass; some run at the same time.
+    """Yield batches, the longest text first, with what a function makes of each in a pass; see :func:`run_ahead`.
 
     The first one runs alone: what a model does at some length only shows there.
     """
-    waiting = deque(batches)
-    size = max((batch.ids.size for batch in waiting), default=1)
-    most = min(at_once(model, layout, size), len(waiting))
+    items = list(batches)
+    size = max((batch.ids.size for batch in items), default=1)
+    most = min(at_once(model, layout, size), len(items))
     with suited_to(model.anatomy.width, model.device.type, most):
-        most, together = min(most, tasks_at_once()), 1
-        with Ahead(function, most) as running:
-            while waiting or running:
-                while waiting and len(running) < together:
-                    running.give(waiting.popleft())
-                try:
-                    batch, result = running.next()
-                except Exception as error:
-                    if together == 1 or not is_out_of_memory(error):
-                        raise
-                    waiting.extendleft(reversed(running.take_back()))  # memory may suffice for one at a time
-                    most = together = 1
-                    continue
-                before, together = together, min(most, at_once(model, layout, size))
-                if together < before:  # a pass changed the model, perhaps while others ran: run them again
-                    waiting.extendleft(reversed([batch, *running.take_back()]))
-                    continue
-                yield batch, result
+        yield from run_ahead(function, items, size, model, layout, first_alone=True)
+
+
+def run_ahead(
+    function: Callable[[T], R],
+    items: Iterable[T],
+    size: int,
+    model: LoadedModel | SavedStates,
+    layout: Layout,
+    smaller: Callable[[list[T]], Iterable[T]] | None = None,
+    first_alone: bool = False,
+) -> Generator[tuple[T, R], None, None]:
+    """Yield items with what a function makes of each in a pass, in their order; some run while the caller reads others.
+
+    After a lack of memory, one runs after the other. Where one changed the model, those that ran beside it run again.
+
+    Args:
+        function: what is done with an item; several threads may call it.
+        items: batches, or groups of some.
+        size: tokens in an item at most, padding included.
+        model: the model.
+        layout: the places that are read.
+        smaller: what to read in place of items, the first of which needs too much memory alone.
+        first_alone: whether the first item runs before the others.
+    """
+    waiting, most = deque(items), min(tasks_at_once(), at_once(model, layout, size))
+    together = 1 if first_alone else most
+    with Ahead(function, most) as running:
+        while waiting or running:
+            while waiting and len(running) < together:
+                running.give(waiting.popleft())
+            try:
+                item, result = running.next()
+            except Exception as error:
+                left, lacking = [*running.take_back(), *waiting], is_out_of_memory(error)
+                if together > 1 and (lacking or at_once(model, layout, size) < together):
+                    waiting = deque(left)
+                elif lacking and smaller is not None:
+                    waiting = deque(smaller(left))
+                else:
+                    raise
+                most = together = 1
+                continue
+            before, together = together, min(most, at_once(model, layout, size))
+            if together < before:  # a pass changed the model, perhaps while others ran
+                waiting.extendleft(reversed([item, *running.take_back()]))
+                continue
+            yield item, result
+            del item, result  # memory for the next

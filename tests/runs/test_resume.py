@@ -10,8 +10,6 @@ from functools import partialmethod
 import pandas as pd
 from runs.conftest import NUMBERS, ONE_THREAD, ONLY, select
 
-from reporter.forward import passes
-from reporter.forward.measure import ChangedError
 from reporter.forward.moments import Moments
 from reporter.forward.paths import TextSums
 
@@ -140,21 +138,3 @@ def test_cells_fail_alone_where_no_batch_is_small_enough(study, run, monkeypatch
     monkeypatch.setattr(TextSums, "observe", short)
     outcome, log = run(study(metrics="[motion, anisotropy]"), only=["dec"])
     assert outcome.failed > 0 and "out of memory" in log and "Traceback" not in log
-
-
-def test_a_pass_of_which_batches_changed_the_model_begins_anew(study, run, store, out, monkeypatch):
-    file = study(metrics="[motion, anisotropy]")
-    run(file, only=["dec"])
-    numbers, before, failed = select(store, ROUNDED), passes.measure, []
-    shutil.rmtree(out)
-
-    def changed(*given, **more):
-        for seen in before(*given, **more):  # by then observables have read the shard
-            if not failed:
-                failed.append(seen)
-                raise ChangedError
-            yield seen
-
-    monkeypatch.setattr(passes, "measure", changed)
-    outcome, _ = run(file, only=["dec"])
-    assert failed and outcome.failed == 0 and select(store, ROUNDED) == numbers
