@@ -25,11 +25,11 @@ from reporter.judge.facts import declared
 from reporter.judge.kinship import Kinship, Origins
 from reporter.judge.outcomes import LEVEL
 from reporter.judge.points import around
-from reporter.judge.profiles import Profile, in_common, mean_profile, read_profiles
+from reporter.judge.profiles import Profile, in_common, mean_profile, means_in_common, read_profiles
 from reporter.judge.questions.subjects import share_of_range
 from reporter.metrics.base import Statistic
 from reporter.store import Store
-from reporter.store.rows import in_order, order_of, spec_of
+from reporter.store.rows import in_order, order_of
 from reporter.store.schema import Comparison
 from reporter.study.models import ModelSpec
 
@@ -148,7 +148,6 @@ class Comparing:
         statistics: the main ones, by full name.
         views: all token sets.
         profiles: by full name, corpus, token set and model.
-        fixed: whether the texts are no sample of others, so that numbers of one or two models have no interval.
     """
 
     sides: Sides
@@ -156,7 +155,6 @@ class Comparing:
     statistics: Mapping[str, Statistic]
     views: Sequence[str]
     profiles: Mapping[tuple[str, str, str, str], Profile]
-    fixed: bool = False
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -187,17 +185,10 @@ class Comparing:
             for row in (*self._numbers(name, corpus, view), *self._differences(name, corpus, view)):
                 bounds = self.statistics[name].bounds
                 bounds = bounds if row.get("minus") is None else bounds_of_difference(bounds)
-                ends = (None, None) if self._exact(row) else (row["ci_low"], row["ci_high"])
-                low, high = clipped(ends, bounds)
+                low, high = clipped((row["ci_low"], row["ci_high"]), bounds)
                 whole = key | {"common": False, "models": 1} | row | {"ci_low": low, "ci_high": high}
                 rows[tuple(whole.get(column) for column in Comparison.table.key)] = whole
         return list(rows.values())
-
-    def _exact(self, row: Row) -> bool:
-        """Tell whether nothing but rounding makes a number unsure."""
-        of = {side.name: side.models for side in (*self.sides.each.values(), *self.sides.of_roles.values())}
-        names = [row["side"], row.get("minus") or row["side"]]
-        return self.fixed and all(self.count(of[name]) < FEWEST_MODELS for name in names)
 
     def _curve(self, name: str, corpus: str, view: str, side: Side) -> Profile | None:
         """Return a statistic of a side over depth; None where a model lacks it."""
@@ -242,14 +233,12 @@ class Comparing:
 
         Means are over the layers that all of them have, as in claims; there are none where a model has no numbers.
         """
-        found = [self.profiles.get((name, corpus, view, model)) for side in sides for model in side.models]
-        profiles = [profile for profile in found if profile is not None]
-        if not profiles or len(profiles) < len(found):
+        found = [{m: self.profiles.get((name, corpus, view, m)) for m in side.models} for side in sides]
+        known = [{m: [profile] for m, profile in side.items() if profile is not None} for side in found]
+        if not sides or list(map(len, known)) != [len(side.models) for side in sides]:
             return [], False
-        kept = in_common(profiles)[0]
-        means = {profile.model: profile.mean for profile in kept}
-        common = any(len(part.x) < len(whole.x) for part, whole in zip(kept, profiles, strict=True))
-        return [{model: means[model] for model in side.models} for side in sides], common
+        means, notes = means_in_common(known)
+        return means, bool(notes)
 
     def _differences(self, name: str, corpus: str, view: str) -> Iterator[Row]:
         """Yield how two sides differ in the mean over layers, at layers, in a region, and without sinks.
@@ -341,7 +330,7 @@ def _row(number: Estimates, of: Side, minus: Side | None = None, tests: int = 1,
     low, high = number.ends()
     row = {"side": of.name, "value": float(number.value[0]), "ci_low": low, "ci_high": high}
     if minus is not None:
-        p = None if low is None else min(1.0, 2 * float(min(number.above(0.0)[0], number.below(0.0)[0])))
+        p = float(number.p[0]) if number.known else None
         row |= {"minus": minus.name, "p": p, "p_adjusted": None if p is None else min(1.0, tests * p)}
     return row | more
 
@@ -430,8 +419,7 @@ def write_comparison(store: Store, study: str, specs: Mapping[str, ModelSpec] | 
     stored = {row["view"] for row in rows}
     named = stored_json(written[0]["views"] or "[]") if written else []
     views = [view for view in dict.fromkeys((*named, *TOKEN_SETS, *sorted(stored))) if view in stored]
-    fixed = bool(written) and spec_of(written[0]["spec"]).get("texts") == "fixed"
-    comparing = Comparing(Sides.of(roles, bases), Origins(models, specs or {}), statistics, views, profiles, fixed)
+    comparing = Comparing(Sides.of(roles, bases), Origins(models, specs or {}), statistics, views, profiles)
     corpora = in_order(
         [{"corpus": corpus} for corpus in {row["corpus"]: None for row in rows}], "corpus", order["corpora"]
     )

@@ -25,8 +25,8 @@ def over_corpora(numbers: Sequence[Estimates]) -> Estimates:
     if len(parts) == count:
         units = min(number.units for number in numbers)
         return replace(Estimates.of_parts(value, np.concatenate(parts, axis=-1) / count, units), df=df)
-    error = np.hypot.reduce([number.larger for number in numbers]) / count
-    return Estimates(value, error, df, error if np.isfinite(error).all() else None)
+    error, fixed = np.hypot.reduce([number.larger for number in numbers]) / count, all(n.fixed for n in numbers)
+    return Estimates(value, error, df, error if np.isfinite(error).all() else None, fixed=fixed)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def difference(a: Group, b: Group, same_texts: bool = True) -> tuple[Estimates, 
     error = np.maximum(np.sqrt(models + np.square(texts.error)), least)
     gap = replace(texts, value=value, error=error, df=min(df, texts.df))
     if of_a is None or of_b is None or models:  # the spread over models is the same above and below
-        gap = replace(gap, tails=None)
+        gap = replace(gap, tails=None, fixed=False)
     if of_a is None or of_b is None:  # what is known of the texts of one side is no part of the difference
         gap = replace(gap, texts=None, parts=None)
     return gap, _hedges(a, b)

@@ -36,7 +36,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.geometry.intervals import below, errors_of, freedom, quantile, text_errors
+from reporter.geometry.intervals import below, errors_of, errors_within, freedom, quantile, text_errors
 
 Array = NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
@@ -62,6 +62,7 @@ class Estimates:
         parts: the parts of texts in that part, shape (..., P, G); None where they are not known.
         units: how many texts, or clusters, these are.
         tails: the errors below and above where they are not alike and no parts are known, each (..., P).
+        fixed: whether the texts are no sample of others: the error is rounding, and there is no interval to show.
     """
 
     value: Array
@@ -71,6 +72,7 @@ class Estimates:
     parts: Array | None = None
     units: float = np.inf
     tails: tuple[Array, Array] | None = None
+    fixed: bool = False
 
     @classmethod
     def of_parts(cls, value: Array, parts: Array, units: float) -> Estimates:
@@ -82,6 +84,12 @@ class Estimates:
     def of_texts(cls, value: Array, error: Array, df: float = np.inf) -> Estimates:
         """Return numbers whose error is that of their texts without parts; infinite where it is not known."""
         return cls(value, error, df, error)
+
+    @classmethod
+    def of_pair(cls, value: float, low: float, high: float, texts: int | None) -> Estimates:
+        """Return a stored difference on the same texts, P = 1, whose interval no test widens again."""
+        down, up = (np.array([error]) for error in errors_within(value, low, high, texts))
+        return cls(np.array([value]), np.maximum(down, up), freedom(texts), tails=(down, up))
 
     @property
     def known(self) -> bool:
@@ -110,15 +118,21 @@ class Estimates:
         """Return the one-sided p-values of "the number is less than ``bound``"."""
         return self._tail(bound - self.value, self.errors[1])
 
+    @property
+    def p(self) -> Array:
+        """The two-sided p-values of "the number is 0"."""
+        return np.asarray(np.minimum(1.0, 2 * np.minimum(self.above(0.0), self.below(0.0))))
+
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return both ends of the interval at ``level``."""
         reach, (down, up) = quantile((1 + level) / 2, self.df), self.errors
         return self.value - reach * down, self.value + reach * up
 
-    def ends(self, bounds: Bounds = (None, None)) -> Bounds:
-        """Return the 95 % interval of a single number within its bounds; (None, None) where nothing is known."""
-        low, high = (float(np.ravel(end)[0]) for end in self.interval())
-        return clipped((low, high), bounds) if np.isfinite([low, high]).all() else (None, None)
+    def ends(self, bounds: Bounds = (None, None), level: float = 0.95) -> Bounds:
+        """Return the interval of a single number within its bounds; (None, None) where there is none to show."""
+        low, high = (float(np.ravel(end)[0]) for end in self.interval(level))
+        shown = np.isfinite([low, high]).all() and not self.fixed
+        return clipped((low, high), bounds) if shown else (None, None)
 
     def minus(self, other: Estimates, paired: bool = False) -> Estimates:
         """Return the differences from other numbers, on the same texts if ``paired``, else on others."""
@@ -128,7 +142,7 @@ class Estimates:
             tails = np.hypot(a, d), np.hypot(b, c)
             error = np.hypot(self.larger, other.larger)
             known = self.texts is not None and other.texts is not None
-            return Estimates(value, error, df, error if known else None, tails=tails)
+            return Estimates(value, error, df, error if known else None, tails=tails, fixed=self.fixed and other.fixed)
         rest = np.square(self.error) - np.square(self.texts) + np.square(other.error) - np.square(other.texts)
         parts = (
             self.parts - other.parts if paired else np.concatenate(np.broadcast_arrays(self.parts, -other.parts), -1)
@@ -161,7 +175,7 @@ class Estimates:
         up, down = (np.where(known, larger, 0.0) @ np.clip(side, 0, None).T for side in (weights, -weights))
         error = up + down if any_correlation else np.hypot(up, down)
         error = np.where(~known @ np.abs(weights).T > 0, np.inf, error)
-        return Estimates(value, error, self.df, None if self.texts is None else error)
+        return Estimates(value, error, self.df, None if self.texts is None else error, fixed=self.fixed)
 
     def some(self, places: Sequence[int]) -> Estimates:
         """Return some of the P numbers."""
@@ -186,7 +200,7 @@ class Estimates:
             means = Estimates.of_parts(value, np.broadcast_to(parts, (*value.shape, parts.shape[-1])), self.units)
             return replace(means, df=min(means.df, self.df))
         error = np.broadcast_to(self.larger.mean(axis=-2), value.shape)
-        return Estimates(value, error, self.df, None if self.texts is None else error)
+        return Estimates(value, error, self.df, None if self.texts is None else error, fixed=self.fixed)
 
     @property
     def transposed(self) -> Estimates:
@@ -211,7 +225,12 @@ class Estimates:
 
 
 def measured(
-    values: Array, ends: Sequence[Bounds], parts: Array | None, texts: int | None, bounds: Bounds, fixed: bool = False
+    values: Array,
+    ends: Sequence[Bounds],
+    parts: Sequence[Array | None],
+    texts: int | None,
+    bounds: Bounds,
+    fixed: bool = False,
 ) -> Estimates:
     """Return stored numbers with their errors over texts, P = K.
 
@@ -220,15 +239,17 @@ def measured(
     Args:
         values: shape (K,).
         ends: of each the ends of its 95 % interval; None where it has none, and its error is infinite.
-        parts: of texts in each, (K, G), which go before intervals; None where they are not known.
+        parts: of texts in each, (G,), which go before intervals where all have them.
         texts: how many there are; None where intervals are not over texts.
         bounds: least and most that the numbers can be.
         fixed: whether the texts are no sample of others, so that only rounding is left.
     """
     if fixed:
-        return Estimates.of_texts(values, np.full(len(values), ROUNDING * float(np.abs(values).max())))
-    if parts is not None:
-        numbers = Estimates.of_parts(values, parts, math.inf if texts is None else texts)
+        rounding = np.full(len(values), ROUNDING * float(np.abs(values).max()))
+        return replace(Estimates.of_texts(values, rounding), fixed=True)
+    every = [part for part in parts if part is not None]
+    if len(every) == len(values):
+        numbers = Estimates.of_parts(values, np.stack(every), math.inf if texts is None else texts)
     else:
         pairs = [text_errors(value, *of, texts, bounds) for value, of in zip(values.tolist(), ends, strict=True)]
         down, up = np.array([(np.inf, np.inf) if pair is None else pair for pair in pairs]).T
@@ -242,7 +263,7 @@ def measured(
     if numbers.tails is not None:
         down, up = (np.where(varies, side, least) for side in numbers.tails)
         tails = down, up
-    if parts is None or not varies.any():
+    if numbers.parts is None or not varies.any():
         return Estimates(values, error, numbers.df, error, tails=tails)
     return replace(numbers, error=error)
 
@@ -255,8 +276,9 @@ def stacked(numbers: Sequence[Estimates]) -> Estimates:
     if len(parts) == len(numbers):
         every = Estimates.of_parts(value, np.stack(parts), units)
         return replace(every, error=np.stack([number.error for number in numbers]), df=df)
-    error = np.stack([number.larger for number in numbers])
-    return Estimates(value, error, df, error if all(number.texts is not None for number in numbers) else None)
+    error, fixed = np.stack([number.larger for number in numbers]), all(number.fixed for number in numbers)
+    known = all(number.texts is not None for number in numbers)
+    return Estimates(value, error, df, error if known else None, fixed=fixed)
 
 
 def over_models(numbers: Estimates, size: Array | float) -> Estimates:
@@ -275,7 +297,7 @@ def over_models(numbers: Estimates, size: Array | float) -> Estimates:
     if not over_texts:
         return Estimates(mean.value, np.where(spread > least, spread / np.sqrt(models), np.inf), models - 1)
     texts = np.maximum(mean.error, least)
-    return replace(mean, error=np.sqrt(spread**2 / models + texts**2), df=min(models - 1, mean.df))
+    return replace(mean, error=np.sqrt(spread**2 / models + texts**2), df=min(models - 1, mean.df), fixed=False)
 
 
 def bounds_of_difference(bounds: Bounds) -> Bounds:

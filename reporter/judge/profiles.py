@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.places import ranges
-from reporter.judge.contrasts import mean_over
+from reporter.judge.contrasts import mean_over, over_corpora
 from reporter.judge.estimates import Array, Estimates, measured, stacked
 from reporter.judge.facts import CORPUS_SIZES
 from reporter.judge.kinship import Origins
@@ -19,7 +19,7 @@ from reporter.judge.numbers import PATH, MetricRow, Missing, Numbers, at_layer
 from reporter.judge.points import Points
 from reporter.metrics.base import Statistic
 from reporter.store import Store
-from reporter.store.rows import spec_of
+from reporter.store.rows import texts_are_fixed
 
 PROFILE = ("model", "checkpoint", "corpus", "view", "metric", "statistic")
 """Columns of ``layer_metrics`` that a profile has once."""
@@ -141,13 +141,11 @@ def stored_profiles(
         free = [row for row in every if not row.get("fixed")]
         if not free:
             continue
-        of_free = [of_layers.get((*profile, row["layer"])) for row in free] if on_path else [None]
-        known = [part for part in of_free if part is not None]
         statistic = statistics.get(f"{profile[-2]}.{profile[-1]}")
         numbers = measured(
             np.array([row["value"] for row in free]),
             [(row["ci_low"], row["ci_high"]) for row in free],
-            np.stack(known) if len(known) == len(free) else None,
+            [of_layers.get((*profile, row["layer"])) for row in free] if on_path else (),
             units.get(free[0]["corpus"]),
             (None, None) if statistic is None else statistic.bounds,
             fixed,
@@ -164,7 +162,7 @@ def read_profiles(
     """Yield the profiles of rows of a study; ``which`` is a condition on the checkpoints that they are of."""
     facts = {"study": study}
     written = store.records("SELECT spec FROM studies WHERE study = $study", facts)
-    fixed = any(spec_of(row["spec"]).get("texts") == "fixed" for row in written)
+    fixed = any(texts_are_fixed(row["spec"]) for row in written)
     units = {row["corpus"]: int(row["texts"]) for row in store.records(CORPUS_SIZES, facts)}
     parts = store.records(f"SELECT * EXCLUDE (study) FROM text_parts WHERE study = $study AND {which}", facts)
     return stored_profiles(rows, parts, units, statistics, fixed)
@@ -314,6 +312,23 @@ def in_common(profiles: Sequence[Profile]) -> tuple[list[Profile], list[str]]:
         notes.append(f"layer {ranges(left, commas=True)} of {profile.model} is left out, since another model has none")
         kept.append(profile.some(inside))
     return kept, notes
+
+
+def means_in_common(
+    sides: Sequence[Mapping[str, Sequence[Profile]]],
+) -> tuple[list[dict[str, Estimates]], list[str]]:
+    """Return one number of each model, by side, and a note for each profile that lost layers.
+
+    It is the mean over corpora of the means over the layers that all profiles have.
+
+    Args:
+        sides: of each its models, each with a profile for every corpus.
+    """
+    kept, notes = in_common([profile for side in sides for of_model in side.values() for profile in of_model])
+    left = iter(kept)
+    return [
+        {model: over_corpora([next(left).mean for _ in profiles]) for model, profiles in side.items()} for side in sides
+    ], notes
 
 
 def _same_layers(profiles: Sequence[Profile]) -> bool:

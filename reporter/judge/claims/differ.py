@@ -12,13 +12,13 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from reporter.core.places import place
 from reporter.judge import claims
-from reporter.judge.contrasts import Group, difference, over_corpora, paired
-from reporter.judge.estimates import FEWEST_MODELS, Bounds, Estimates, clipped
+from reporter.judge.contrasts import Group, difference, paired
+from reporter.judge.estimates import FEWEST_MODELS, Bounds, Estimates
 from reporter.judge.facts import declared
 from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing, Numbers
 from reporter.judge.outcomes import THESE_MODELS, Detail, Outcome, Range, inequalities
-from reporter.judge.profiles import Profile, Profiles, in_common
+from reporter.judge.profiles import Profile, Profiles, means_in_common
 from reporter.metrics.base import Statistic
 from reporter.study import Study
 from reporter.study import claims as forms
@@ -186,7 +186,7 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
         evidence=[
             row
             for each, side in ((each_a, a), (each_b, b))
-            for row in _evidence(each, side, numbers.facts.bounds(claim.metric), fixed)
+            for row in _evidence(each, side, numbers.facts.bounds(claim.metric))
         ],
         notes=notes,
         sql=claims.layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
@@ -256,28 +256,20 @@ def _groups(source: Profiles, sides: Sequence[_Side], notes: list[str]) -> Itera
         read = partial(_profiles, source, side)
         profiles, more = claims.left_out(side.models, read, strict=side.named)
         notes += more
-        found.append(profiles)
-    kept, more = in_common([profile for side in found for of_model in side for profile in of_model])
-    notes += [*(note for profile in kept for note in profile.notes), *more]
-    left = iter(kept)
-    for of_side in found:
-        numbers = [(of[0].model, over_corpora([next(left).mean for _ in of])) for of in of_side]
-        kin = Kinship.of(source.numbers.facts.origins, [model for model, _ in numbers])
+        found.append({of[0].model: of for of in profiles})
+    means, more = means_in_common(found)
+    notes += [*(note for side in found for of in side.values() for profile in of for note in profile.notes), *more]
+    for numbers in means:
+        kin = Kinship.of(source.numbers.facts.origins, list(numbers))
         notes += kin.notes
-        yield Group.of(kin, dict(numbers)), numbers
+        yield Group.of(kin, numbers), list(numbers.items())
 
 
 def _profiles(source: Profiles, side: _Side, model: str) -> list[Profile]:
     return [source.last(model, corpus) for corpus in side.corpora]
 
 
-def _evidence(each: _Each, side: _Side, bounds: Bounds, fixed: bool) -> Sequence[dict[str, Any]]:
-    rows = []
+def _evidence(each: _Each, side: _Side, bounds: Bounds) -> Iterator[dict[str, Any]]:
     for model, number in each:
-        (low,), (high,) = (end.tolist() for end in number.interval())
-        ends = (None, None) if fixed or not np.isfinite([low, high]).all() else clipped((low, high), bounds)
-        corpus = ", ".join(side.corpora)
-        rows.append(
-            {"model": model, "corpus": corpus, "value": float(number.value[0]), "ci_low": ends[0], "ci_high": ends[1]}
-        )
-    return rows
+        ends = dict(zip(("ci_low", "ci_high"), number.ends(bounds), strict=True))
+        yield {"model": model, "corpus": ", ".join(side.corpora), "value": float(number.value[0]), **ends}
