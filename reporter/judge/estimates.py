@@ -144,9 +144,12 @@ class Estimates:
             known = self.texts is not None and other.texts is not None
             return Estimates(value, error, df, error if known else None, tails=tails, fixed=self.fixed and other.fixed)
         rest = np.square(self.error) - np.square(self.texts) + np.square(other.error) - np.square(other.texts)
-        parts = (
-            self.parts - other.parts if paired else np.concatenate(np.broadcast_arrays(self.parts, -other.parts), -1)
-        )
+        if paired:
+            parts = self.parts - other.parts
+        else:
+            shape = np.broadcast_shapes(self.parts.shape[:-1], other.parts.shape[:-1])
+            both = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in (self.parts, -other.parts)]
+            parts = np.concatenate(both, axis=-1)
         texts = np.asarray(np.linalg.norm(parts, axis=-1))
         error = np.sqrt(np.maximum(rest, 0.0) + np.square(texts))
         return Estimates(value, error, df, texts, parts, min(self.units, other.units))

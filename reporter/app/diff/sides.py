@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from reporter.app.diff.contrasts import DEEPER
 from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError, UsageError, hint, one_line
-from reporter.judge.estimates import Estimates
-from reporter.judge.profiles import Profile, in_common
 from reporter.store.checking import table_columns, version_of
 from reporter.store.opening import attached, opened
 from reporter.store.schema import tables
@@ -150,12 +145,11 @@ def side_by_side(sides: Sequence[DiffSide]) -> Iterator[duckdb.DuckDBPyConnectio
         A connection with the views ``a_TABLE`` and ``b_TABLE`` for every table of today: that side's rows, without
         ``study``. What an older file lacks is empty or NULL. Of sides that are single models, views have that model's
         rows alone, of its last checkpoint, and both sides' model has the same name; what is of the whole study and of
-        no model is left out. The table ``paired_over_texts`` has what is known of differences on the same texts: how
-        far their intervals reach below (``down``) and above (``up``).
+        no model is left out. The table ``paired_over_texts`` has the differences that the study stored: how far their
+        intervals reach below (``down``) and above (``up``).
 
-        Of two models of different depth, the deeper one's profiles in ``layer_metrics`` are interpolated at the
-        relative depths of the other one's layers, and have these layers' numbers. Every other table whose rows are
-        about layers or blocks is empty.
+        Of two models of different depth, the deeper one's ``layer_metrics`` are the view ``DEEPER``. Every other table
+        whose rows are about layers or blocks is empty.
 
     Raises:
         ReporterError: a file cannot be read.
@@ -179,7 +173,6 @@ def side_by_side(sides: Sequence[DiffSide]) -> Iterator[duckdb.DuckDBPyConnectio
                 for statement in _views(prefix, side, name, present, both, (depth, common) if common else None):
                     connection.execute(statement)
             connection.execute(_paired(sides, names[0] if names[0] == names[1] else None, present))
-            _pair_by_parts(connection, depths if common else (0, 0))
             yield connection
         except duckdb.Error as problem:
             raise ReporterError(f"cannot compare {sides[0]} and {sides[1]}: {problem}") from problem
@@ -199,27 +192,6 @@ def block_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int] | Non
     rows = [connection.execute(f"SELECT max(layers) FROM {side}_models").fetchone() for side in "ab"]
     a, b = (int(row[0] or 0) if row else 0 for row in rows)
     return (a, b) if a and b and a != b else None
-
-
-def _interpolated(rows: str, depth: int, common: int) -> str:
-    """Return the query of a model's profiles at the relative depths of a shallower model's layers.
-
-    A layer that lies between two of the model's layers takes their numbers in proportion, ends of intervals included.
-    """
-    blend = (
-        f"lower.$ + (upper.$ - lower.$) * ((place * {depth}) % {common}) / {common} AS $".replace("$", name)
-        for name in ("value", "ci_low", "ci_high")
-    )
-    same = " AND ".join(f"lower.{name} = upper.{name}" for name in ("corpus", "view", "metric", "statistic", "path"))
-    return f"""(
-WITH own AS (SELECT *, if(site IN ('embedding', 'block'), 'path', site) AS path {rows})
-SELECT * EXCLUDE (path) FROM own WHERE layer IS NULL
-UNION ALL BY NAME
-SELECT lower.* EXCLUDE (path) REPLACE (place AS layer, {", ".join(blend)})
-FROM (SELECT unnest(range({common} + 1))::INTEGER AS place)
-JOIN own AS lower ON lower.layer = (place * {depth}) // {common}
-JOIN own AS upper ON upper.layer = (place * {depth} + {common} - 1) // {common} AND {same}
-)"""
 
 
 def _views(
@@ -258,12 +230,8 @@ def _views(
             if c.name != "study"
         )
         source = f'FROM "{database}".{table.name} WHERE {" AND ".join(where)}' if columns_present else "WHERE false"
-        if columns_present and depths and depths[0] > depths[1] and table.name == "layer_metrics":
-            source = f"FROM {_interpolated(source, *depths)}"
-        yield f"CREATE TEMP VIEW {prefix}_{table.name} AS SELECT {columns} {source}"
-
-
-_PAIRED = "metric, statistic, model, checkpoint, corpus, view, site, layer"
+        deeper = depths and depths[0] > depths[1] and table.name == "layer_metrics"
+        yield f"CREATE TEMP VIEW {DEEPER if deeper else f'{prefix}_{table.name}'} AS SELECT {columns} {source}"
 
 
 def _paired(sides: Sequence[DiffSide], database: str | None, present: Mapping[str, Sequence[str]]) -> str:
@@ -280,7 +248,7 @@ def _paired(sides: Sequence[DiffSide], database: str | None, present: Mapping[st
     turned = f"= {quoted(a.model or '')}"
     parts = [
         "SELECT '' AS metric, '' AS statistic, '' AS model, '' AS checkpoint, '' AS corpus, '' AS view, '' AS site, "
-        "0 AS layer, 0.0 AS down, 0.0 AS up WHERE false"
+        "0 AS layer, 0.0::DOUBLE AS down, 0.0::DOUBLE AS up WHERE false"
     ]
     if a.study == b.study and a.model and b.model and database is not None:
         ends = "if({0}, ci_high - value, value - ci_low) AS down, if({0}, value - ci_low, ci_high - value) AS up"
@@ -298,55 +266,6 @@ def _paired(sides: Sequence[DiffSide], database: str | None, present: Mapping[st
                 f"AND other IN ({models})"
             )
     return f"CREATE TEMP TABLE paired_over_texts AS {' UNION ALL BY NAME '.join(parts)}"
-
-
-_OF_TEXTS = """
-SELECT metric, statistic, model, checkpoint, p.corpus, view, layer, scale, parts, coalesce(c.clusters, c.texts) AS texts
-FROM {side}_text_parts AS p JOIN {side}_corpora AS c USING (corpus)
-WHERE corpus IN (SELECT a.corpus FROM a_corpora AS a JOIN b_corpora AS b USING (corpus, content_hash))
-"""
-"""Parts of texts of one side, on the corpora of which both sides read the same texts."""
-
-
-def _pair_by_parts(connection: duckdb.DuckDBPyConnection, depths: Sequence[int]) -> None:
-    """Put the intervals of differences on the same texts in the place of stored ones, where both sides have parts.
-
-    Args:
-        connection: of :func:`side_by_side`.
-        depths: blocks of both models where these differ, else 0; the deeper one is interpolated.
-    """
-    import pandas as pd
-
-    a, b = (_errors_of(connection, side, depth) for side, depth in zip("ab", depths, strict=True))
-    rows = []
-    for key in a.keys() & b.keys():
-        both = in_common([a[key], b[key]])[0]
-        shallow = min(both, key=lambda profile: len(profile.x))
-        mine, theirs = (profile.at(shallow.x) for profile in both)
-        if mine.parts is not None and theirs.parts is not None and mine.parts.shape == theirs.parts.shape:
-            low, high = theirs.minus(mine, paired=True).interval()
-            for layer, down, up in zip(shallow.labels, -low, high, strict=True):
-                rows.append((*key, "block" if layer else "embedding", layer, float(down), float(up)))
-    if rows:
-        found = pd.DataFrame(rows, columns=[*_PAIRED.split(", "), "down", "up"])
-        connection.register("by_parts", found)
-        connection.execute(
-            f"DELETE FROM paired_over_texts WHERE ({_PAIRED}) IN (SELECT ({_PAIRED}) FROM by_parts); "
-            "INSERT INTO paired_over_texts BY NAME FROM by_parts"
-        )
-
-
-def _errors_of(connection: duckdb.DuckDBPyConnection, side: str, depth: int) -> dict[tuple[Any, ...], Profile]:
-    """Return the errors of one side's profiles over texts, all values 0, by what they are of."""
-    rows: dict[tuple[Any, ...], list[tuple[int, NDArray[np.float64], int]]] = defaultdict(list)
-    for *key, layer, scale, parts, texts in connection.execute(_OF_TEXTS.format(side=side)).fetchall():
-        rows[tuple(key)].append((layer, scale * np.array(parts, dtype=np.float64), int(texts)))
-    profiles = {}
-    for key, of_layers in rows.items():
-        layers, parts, texts = zip(*sorted(of_layers, key=lambda row: row[0]), strict=True)
-        numbers = Estimates.of_parts(np.zeros(len(layers)), np.stack(parts), min(texts))
-        profiles[key] = Profile("", "", np.array(layers) / (depth or 1), numbers, layers)
-    return profiles
 
 
 def _named(column: str) -> str:
