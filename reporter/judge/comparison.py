@@ -19,7 +19,7 @@ from reporter.charts.styles import DECODER, ENCODER, OTHER
 from reporter.core.json_text import stored_json
 from reporter.core.places import TEXT_TOKENS, TOKEN_SETS, WITHOUT_SINKS
 from reporter.core.table import FREE, LAST_CHECKPOINT
-from reporter.judge.contrasts import contrast, mean_over
+from reporter.judge.contrasts import Group, contrast, mean_over
 from reporter.judge.estimates import FEWEST_MODELS, Array, Estimates, bounds_of_difference, clipped
 from reporter.judge.facts import declared
 from reporter.judge.kinship import Kinship, Origins
@@ -310,7 +310,8 @@ class Comparing:
     def _gap(self, corpus: str, sides: Sequence[Side], means: Sequence[Mapping[str, Estimates]], **more: Any) -> Row:
         """Return the mean over models of one side minus that of the other, of one number of each model."""
         (of, minus), models = sides, min(self.count(side.models) for side in sides)
-        return _row(contrast(self.origins, means[0], means[1]), of, minus, self.tests(corpus), models=models, **more)
+        a, b = (Group.of(self.origins, of_models) for of_models in means)
+        return _row(contrast(a, b)[0], of, minus, self.tests(corpus), models=models, **more)
 
     def _extremes(self, statistic: Statistic, corpus: str, side: Side, curve: Profile) -> Iterator[Row]:
         if len(curve.x) > 1 and curve.labels:
@@ -414,7 +415,9 @@ def write_comparison(store: Store, study: str, specs: Mapping[str, ModelSpec] | 
     rows = store.records(PROFILES, facts | {"statistics": list(statistics)})
     profiles = {
         (f"{row['metric']}.{row['statistic']}", row["corpus"], row["view"], row["model"]): profile
-        for (row, *_), profile in read_profiles(store, study, rows, statistics, LAST_CHECKPOINT)
+        for (row, *_), profile in read_profiles(
+            lambda sql: store.records(sql, facts), rows, statistics, LAST_CHECKPOINT
+        )
     }
     stored = {row["view"] for row in rows}
     named = stored_json(written[0]["views"] or "[]") if written else []

@@ -9,7 +9,7 @@ Two sources of uncertainty are kept apart:
   does not. Errors of layers that move together are then taken as not negatively correlated; the standard error of a
   weighted sum is at most
 
-      sqrt((Σ_{c_l>0} |c_l| s_l)² + (Σ_{c_l<0} |c_l| s_l)²)
+      sqrt((Σ_{c_l>0} |c_l| s_l)² + (Σ_{c_l<0} |c_l| s_l)²), s_l on the side of l that faces that of the sum
 
   (within each sign as if perfectly correlated, so a mean over layers is no surer than one layer; between the signs as
   if independent). Numbers of a step from layer to layer share a layer with their neighbours and can be negatively
@@ -41,6 +41,8 @@ from reporter.geometry.intervals import below, errors_of, errors_within, freedom
 Array = NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
 """The ends of an interval, or what a number cannot exceed; None where that is not known."""
+Parts = Sequence[Array | None]
+"""The parts of texts in some numbers; None where they are not known."""
 
 _Pick = Callable[[Array, int], Array]
 
@@ -89,7 +91,15 @@ class Estimates:
     def of_pair(cls, value: float, low: float, high: float, texts: int | None) -> Estimates:
         """Return a stored difference on the same texts, P = 1, whose interval no test widens again."""
         down, up = (np.array([error]) for error in errors_within(value, low, high, texts))
-        return cls(np.array([value]), np.maximum(down, up), freedom(texts), tails=(down, up))
+        return cls.of_tails(np.array([value]), down, up, freedom(texts))
+
+    @classmethod
+    def of_tails(
+        cls, value: Array, down: Array, up: Array, df: float = np.inf, known: bool = True, fixed: bool = False
+    ) -> Estimates:
+        """Return numbers with the errors below and above them, which are those of their texts if ``known``."""
+        error = np.maximum(down, up)
+        return cls(value, error, df, error if known else None, tails=(down, up), fixed=fixed)
 
     @property
     def known(self) -> bool:
@@ -138,13 +148,10 @@ class Estimates:
         """Return the differences from other numbers, on the same texts if ``paired``, else on others."""
         value, df = self.value - other.value, min(self.df, other.df)
         if self.parts is None or other.parts is None or self.texts is None or other.texts is None:
-            (a, b), (c, d) = self.errors, other.errors
-            tails = np.hypot(a, d), np.hypot(b, c)
-            error = np.hypot(self.larger, other.larger)
-            known = self.texts is not None and other.texts is not None
-            return Estimates(value, error, df, error if known else None, tails=tails, fixed=self.fixed and other.fixed)
+            (a, b), (c, d), known = self.errors, other.errors, self.texts is not None and other.texts is not None
+            return Estimates.of_tails(value, np.hypot(a, d), np.hypot(b, c), df, known, self.fixed and other.fixed)
         rest = np.square(self.error) - np.square(self.texts) + np.square(other.error) - np.square(other.texts)
-        if paired:
+        if paired and self.parts.shape[-1] == other.parts.shape[-1]:
             parts = self.parts - other.parts
         else:
             shape = np.broadcast_shapes(self.parts.shape[:-1], other.parts.shape[:-1])
@@ -174,11 +181,12 @@ class Estimates:
         if self.parts is not None:
             sums = Estimates.of_parts(value, weights @ self.parts, self.units)
             return replace(sums, df=min(sums.df, self.df))
-        known, larger = np.isfinite(self.larger), self.larger
-        up, down = (np.where(known, larger, 0.0) @ np.clip(side, 0, None).T for side in (weights, -weights))
-        error = up + down if any_correlation else np.hypot(up, down)
-        error = np.where(~known @ np.abs(weights).T > 0, np.inf, error)
-        return Estimates(value, error, self.df, None if self.texts is None else error, fixed=self.fixed)
+        known, joined = np.isfinite(self.larger), np.add if any_correlation else np.hypot
+        down, up = (np.where(known, side, 0.0) for side in self.errors)
+        plus, minus = (np.clip(side, 0, None).T for side in (weights, -weights))
+        ends = joined(down @ plus, up @ minus), joined(up @ plus, down @ minus)
+        low, high = (np.where(~known @ np.abs(weights).T > 0, np.inf, end) for end in ends)
+        return Estimates.of_tails(value, low, high, self.df, self.texts is not None, self.fixed)
 
     def some(self, places: Sequence[int]) -> Estimates:
         """Return some of the P numbers."""
@@ -202,8 +210,14 @@ class Estimates:
             parts = self.parts.mean(axis=-3)
             means = Estimates.of_parts(value, np.broadcast_to(parts, (*value.shape, parts.shape[-1])), self.units)
             return replace(means, df=min(means.df, self.df))
-        error = np.broadcast_to(self.larger.mean(axis=-2), value.shape)
-        return Estimates(value, error, self.df, None if self.texts is None else error, fixed=self.fixed)
+        down, up = (np.broadcast_to(side.mean(axis=-2), value.shape) for side in self.errors)
+        return Estimates.of_tails(value, down, up, self.df, self.texts is not None, self.fixed)
+
+    def spread_by(self, variance: Array | float, least: Array | float) -> Estimates:
+        """Return the numbers with a further variance in their errors, none of which is below ``least``."""
+        errors = [np.sqrt(variance + np.square(np.maximum(side, least))) for side in (self.error, *(self.tails or ()))]
+        fixed, tails = self.fixed and not np.any(variance), None if self.tails is None else (errors[1], errors[2])
+        return replace(self, error=errors[0], tails=tails, fixed=fixed)
 
     @property
     def transposed(self) -> Estimates:
@@ -228,12 +242,7 @@ class Estimates:
 
 
 def measured(
-    values: Array,
-    ends: Sequence[Bounds],
-    parts: Sequence[Array | None],
-    texts: int | None,
-    bounds: Bounds,
-    fixed: bool = False,
+    values: Array, ends: Sequence[Bounds], parts: Parts, texts: int | None, bounds: Bounds, fixed: bool = False
 ) -> Estimates:
     """Return stored numbers with their errors over texts, P = K.
 
@@ -256,19 +265,15 @@ def measured(
     else:
         pairs = [text_errors(value, *of, texts, bounds) for value, of in zip(values.tolist(), ends, strict=True)]
         down, up = np.array([(np.inf, np.inf) if pair is None else pair for pair in pairs]).T
-        numbers = replace(Estimates.of_texts(values, np.maximum(down, up), freedom(texts)), tails=(down, up))
+        numbers = Estimates.of_tails(values, down, up, freedom(texts))
     varies = numbers.error > 0
     if varies.all():
         return numbers
     least = numbers.error[varies].min() if varies.any() else np.inf
-    error = np.where(varies, numbers.error, least)
-    tails = None
-    if numbers.tails is not None:
-        down, up = (np.where(varies, side, least) for side in numbers.tails)
-        tails = down, up
-    if numbers.parts is None or not varies.any():
-        return Estimates(values, error, numbers.df, error, tails=tails)
-    return replace(numbers, error=error)
+    if numbers.parts is not None and varies.any():
+        return replace(numbers, error=np.where(varies, numbers.error, least))
+    low, high = (np.where(varies, side, least) for side in numbers.errors)
+    return Estimates.of_tails(values, low, high, numbers.df)
 
 
 def stacked(numbers: Sequence[Estimates]) -> Estimates:
@@ -279,9 +284,9 @@ def stacked(numbers: Sequence[Estimates]) -> Estimates:
     if len(parts) == len(numbers):
         every = Estimates.of_parts(value, np.stack(parts), units)
         return replace(every, error=np.stack([number.error for number in numbers]), df=df)
-    error, fixed = np.stack([number.larger for number in numbers]), all(number.fixed for number in numbers)
-    known = all(number.texts is not None for number in numbers)
-    return Estimates(value, error, df, error if known else None, fixed=fixed)
+    down, up = (np.stack(sides) for sides in zip(*(number.errors for number in numbers), strict=True))
+    known, fixed = all(number.texts is not None for number in numbers), all(number.fixed for number in numbers)
+    return Estimates.of_tails(value, down, up, df, known, fixed)
 
 
 def over_models(numbers: Estimates, size: Array | float) -> Estimates:
@@ -295,12 +300,11 @@ def over_models(numbers: Estimates, size: Array | float) -> Estimates:
     least = np.broadcast_to(ROUNDING * np.asarray(size, dtype=np.float64), mean.value.shape)
     over_texts = mean.texts is not None and np.isfinite(mean.texts).all()
     if models < FEWEST_MODELS:
-        return replace(mean, error=np.maximum(mean.error, least)) if over_texts else mean
+        return mean.spread_by(0.0, least) if over_texts else mean
     spread = numbers.value.std(axis=-2, ddof=1)
     if not over_texts:
         return Estimates(mean.value, np.where(spread > least, spread / np.sqrt(models), np.inf), models - 1)
-    texts = np.maximum(mean.error, least)
-    return replace(mean, error=np.sqrt(spread**2 / models + texts**2), df=min(models - 1, mean.df), fixed=False)
+    return replace(mean.spread_by(spread**2 / models, least), df=min(models - 1, mean.df))
 
 
 def bounds_of_difference(bounds: Bounds) -> Bounds:

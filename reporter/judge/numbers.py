@@ -196,7 +196,7 @@ class Numbers:
         return measured(
             np.array([row.value for row in rows], dtype=float),
             [(row.low, row.high) for row in rows],
-            [part if row.site in PATH else None for part, row in zip(found, rows, strict=True)],
+            [part if row.site in (None, *PATH) else None for part, row in zip(found, rows, strict=True)],
             self.facts.texts_of(full_name, rows[0].corpus),
             self.facts.bounds(full_name),
             self.study.texts == "fixed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -13,17 +13,19 @@ import numpy as np
 from reporter.core.places import ranges
 from reporter.judge.contrasts import mean_over, over_corpora
 from reporter.judge.estimates import Array, Estimates, measured, stacked
-from reporter.judge.facts import CORPUS_SIZES
+from reporter.judge.facts import CORPUS_SIZES, bounds_in
 from reporter.judge.kinship import Origins
 from reporter.judge.numbers import PATH, MetricRow, Missing, Numbers, at_layer
 from reporter.judge.points import Points
 from reporter.metrics.base import Statistic
-from reporter.store import Store
 from reporter.store.rows import texts_are_fixed
 
 PROFILE = ("model", "checkpoint", "corpus", "view", "metric", "statistic")
 """Columns of ``layer_metrics`` that a profile has once."""
 
+Row = dict[str, Any]
+Read = Callable[[str], list[Row]]
+"""Returns the rows of a query."""
 Fixed = tuple[tuple[float, int, float], ...]
 """Points that have their value by definition, as (depth, layer, value)."""
 
@@ -110,12 +112,12 @@ class Profile:
 
 
 def stored_profiles(
-    rows: Iterable[dict[str, Any]],
-    parts: Iterable[Mapping[str, Any]],
+    rows: Iterable[Row],
+    parts: Iterable[Row],
     units: Mapping[str, int],
     statistics: Mapping[str, Statistic],
     fixed: bool,
-) -> Iterator[tuple[list[dict[str, Any]], Profile]]:
+) -> Iterator[tuple[list[Row], Profile]]:
     """Yield profiles with the rows of ``layer_metrics`` that they are of.
 
     The embedding and the blocks are one profile; so is each further site, and so are numbers of the whole model.
@@ -137,17 +139,16 @@ def stored_profiles(
         return (*(row[name] for name in PROFILE), "block" if row["site"] in PATH else row["site"])
 
     for (*profile, site), grouped in groupby(rows, key=key):
-        every, on_path = list(grouped), site == "block"
+        every, has_parts = list(grouped), site in (None, "block")
         free = [row for row in every if not row.get("fixed")]
         if not free:
             continue
-        statistic = statistics.get(f"{profile[-2]}.{profile[-1]}")
         numbers = measured(
             np.array([row["value"] for row in free]),
             [(row["ci_low"], row["ci_high"]) for row in free],
-            [of_layers.get((*profile, row["layer"])) for row in free] if on_path else (),
+            [of_layers.get((*profile, row["layer"] or 0)) for row in free] if has_parts else (),
             units.get(free[0]["corpus"]),
-            (None, None) if statistic is None else statistic.bounds,
+            bounds_in(statistics, ".".join(profile[-2:])),
             fixed,
         )
         x = np.array([row["depth"] or 0.0 for row in free])
@@ -157,14 +158,12 @@ def stored_profiles(
 
 
 def read_profiles(
-    store: Store, study: str, rows: Iterable[dict[str, Any]], statistics: Mapping[str, Statistic], which: str = "true"
-) -> Iterator[tuple[list[dict[str, Any]], Profile]]:
-    """Yield the profiles of rows of a study; ``which`` is a condition on the checkpoints that they are of."""
-    facts = {"study": study}
-    written = store.records("SELECT spec FROM studies WHERE study = $study", facts)
-    fixed = any(texts_are_fixed(row["spec"]) for row in written)
-    units = {row["corpus"]: int(row["texts"]) for row in store.records(CORPUS_SIZES, facts)}
-    parts = store.records(f"SELECT * EXCLUDE (study) FROM text_parts WHERE study = $study AND {which}", facts)
+    read: Read, rows: Iterable[Row], statistics: Mapping[str, Statistic], which: str = "true"
+) -> Iterator[tuple[list[Row], Profile]]:
+    """Yield the profiles of rows of a study that ``read`` reads; ``which`` is a condition on their parts of texts."""
+    fixed = any(texts_are_fixed(row["spec"]) for row in read("SELECT spec FROM studies WHERE study = $study"))
+    units = {row["corpus"]: int(row["texts"]) for row in read(CORPUS_SIZES)}
+    parts = read(f"SELECT {', '.join(PROFILE)}, layer, scale, parts FROM text_parts WHERE study = $study AND {which}")
     return stored_profiles(rows, parts, units, statistics, fixed)
 
 
@@ -343,25 +342,23 @@ def _same_layers(profiles: Sequence[Profile]) -> bool:
     return True
 
 
-def common_depths(profiles: Sequence[Profile]) -> Array:
-    """Return as many evenly spaced depths as the shortest profile has, within the reach of all; equal ones as is."""
-    first = profiles[0].x
-    if all(np.array_equal(profile.x, first) for profile in profiles):
-        return first
+def at_common_points(profiles: Sequence[Profile]) -> tuple[Profile, ...]:
+    """Return profiles over depth at the layers that all have, where models have as many blocks.
+
+    Others are interpolated at as many evenly spaced depths as the shortest has, within the reach of all.
+    """
+    kept, _ = in_common(profiles)
+    if all(np.array_equal(profile.x, kept[0].x) for profile in kept):
+        return tuple(kept)
     low, high = max(profile.x[0] for profile in profiles), min(profile.x[-1] for profile in profiles)
-    return np.linspace(low, high, min(len(profile.x) for profile in profiles))
+    x = np.linspace(low, high, min(len(profile.x) for profile in profiles))
+    return tuple(profile.brought_to(x) for profile in profiles)
 
 
 def mean_profile(origins: Origins, profiles: Sequence[Profile]) -> Profile:
-    """Return the mean over independent models at the layers or depths that their profiles have in common.
-
-    Models of as many blocks have their layers in common; others are interpolated at common depths, without layers.
-    """
-    kept, _ = in_common(profiles)
-    if any(not np.array_equal(profile.x, kept[0].x) for profile in kept):
-        kept = list(profiles)
-    x = common_depths(kept)
-    each = tuple(profile.brought_to(x) for profile in kept)
+    """Return the mean over independent models at the layers or depths that their profiles have in common."""
+    each = at_common_points(profiles)
+    x = each[0].x
     numbers = mean_over(origins, {profile.model: profile.numbers for profile in each})
     fixed = tuple(end for end in each[0].fixed if all(end[0] in {x for x, *_ in of.fixed} for of in each))
     labels = each[0].labels if all(profile.labels == each[0].labels for profile in each) else ()
@@ -371,8 +368,7 @@ def mean_profile(origins: Origins, profiles: Sequence[Profile]) -> Profile:
 def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:
     """Bring the profiles of several models to common points; models that count as one are averaged.
 
-    Over depth, each is interpolated at as many evenly spaced depths as the shallowest model has layers. Over training,
-    the steps that all of them have are kept.
+    Over depth, these are those of :func:`at_common_points`. Over training, the steps that all of them have are kept.
 
     Args:
         profiles: one for each model.
@@ -391,11 +387,12 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
         if len(common) < 2:
             names = ", ".join(p.model for p in kept)
             raise Missing(f"{names} have {len(common)} training steps in common; at least 2 are needed")
-        x, labels, what = np.array(common, dtype=float), tuple(map(str, common)), "step"
+        at = [profile.some([profile.labels.index(step) for step in common]) for profile in kept]
     else:
-        x = common_depths(kept)
-        labels, what = kept[0].names(steps, any_correlation)
-        if x is not kept[0].x:
-            labels, what = tuple(f"{depth:.2f}" for depth in x), "depth"
-    numbers = stacked([stacked([by_model[model].at(x) for model in unit]).averaged() for unit in units])
-    return Points(numbers, x, any_correlation, labels, what)
+        at = list(at_common_points(kept))
+    labels, what = at[0].names(steps, any_correlation)
+    if any(profile.labels != at[0].labels for profile in at):
+        labels, what = tuple(f"{depth:.2f}" for depth in at[0].x), "depth"
+    of_models = {profile.model: profile.numbers for profile in at}
+    numbers = stacked([stacked([of_models[model] for model in unit]).averaged() for unit in units])
+    return Points(numbers, at[0].x, any_correlation, labels, what)

@@ -25,7 +25,7 @@ from reporter.core.progress import Progress
 from reporter.core.table import FREE
 from reporter.judge.comparison import write_comparison
 from reporter.judge.contrasts import mean_over
-from reporter.judge.facts import with_analyses
+from reporter.judge.facts import bounds_in, with_analyses
 from reporter.judge.judging import judge, registration_lines
 from reporter.judge.kinship import Kinship, Origins
 from reporter.judge.numbers import PATH
@@ -210,7 +210,7 @@ def _over_models(
     """Yield the rows: at each layer or common depth, and of the mean over layers."""
     groups: dict[tuple[Any, ...], list[Profile]] = defaultdict(list)
     statistics = with_analyses()
-    for rows, profile in read_profiles(store, study, found, statistics):
+    for rows, profile in read_profiles(_reading(store, study), found, statistics):
         row = rows[0]
         site = "block" if row["site"] in PATH else row["site"]
         for step in [row["step"]] * row["in_steps"] + [None] * row["is_last"]:
@@ -219,9 +219,7 @@ def _over_models(
         count = len(Kinship.of(origins, [profile.model for profile in profiles]).units)
         if count < FEWEST_MODELS:
             continue
-        *_, metric, name = group
-        statistic = statistics.get(f"{metric}.{name.removesuffix('_floor')}")
-        bounds = (None, None) if statistic is None else statistic.bounds
+        bounds = bounds_in(statistics, ".".join(group[-2:]))
         mean = mean_profile(origins, profiles)
         layers = mean.labels or (None,) * len(mean.x)
         sites = ["embedding" if site == "block" and layer == 0 else site for layer in layers]

@@ -11,10 +11,9 @@ import numpy as np
 from reporter.core.table import FREE
 from reporter.geometry.intervals import quantile
 from reporter.judge.estimates import Estimates, bounds_of_difference, clipped
-from reporter.judge.facts import CORPUS_SIZES, with_analyses
+from reporter.judge.facts import bounds_in, with_analyses
 from reporter.judge.numbers import PATH
-from reporter.judge.profiles import PROFILE, Profile, in_common, stored_profiles
-from reporter.store.rows import texts_are_fixed
+from reporter.judge.profiles import PROFILE, Profile, in_common, read_profiles
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 Blocks = tuple[int, int] | None
 """How many blocks two models have that differ in depth."""
 DEEPER = "deeper"
-"""The view of the numbers of the deeper of two models at its own layers."""
+"""The name of the numbers of the deeper of two models at its own layers."""
 _COLUMNS = ("id", "ci_low", "ci_high", "p", "texts")
 _Numbers = dict[tuple[Any, ...], tuple[list[dict[str, Any]], Profile]]
 
@@ -33,8 +32,8 @@ def bring_to_common_depths(connection: duckdb.DuckDBPyConnection, blocks: tuple[
     import pandas as pd
 
     side, common, rows = ("a" if blocks[0] > blocks[1] else "b"), min(blocks), []
-    connection.execute(f"CREATE TEMP VIEW differing AS SELECT DISTINCT {', '.join(PROFILE)} FROM {DEEPER}")
-    for (*key, site), (_, profile) in _profiles(connection, side, DEEPER, "false").items():
+    connection.execute(f"CREATE TEMP VIEW differing AS SELECT DISTINCT {', '.join(PROFILE)} FROM {side}_{DEEPER}")
+    for (*key, site), (_, profile) in _profiles(connection, side, True, "false").items():
         x = np.arange(common + 1) / common
         at = profile.brought_to(x[(x >= profile.x[0] - 1e-9) & (x <= profile.x[-1] + 1e-9)])
         low, high = at.numbers.interval()
@@ -43,7 +42,7 @@ def bring_to_common_depths(connection: duckdb.DuckDBPyConnection, blocks: tuple[
             rows.append((*key, "embedding" if site == "block" and not layer else site, layer, *number))
     columns = (*PROFILE, "site", "layer", "value", "ci_low", "ci_high")
     connection.register("brought", pd.DataFrame(rows, columns=columns).replace([np.inf, -np.inf], np.nan))
-    own = f"SELECT * FROM {DEEPER} WHERE layer IS NULL"
+    own = f"SELECT * FROM {side}_{DEEPER} WHERE layer IS NULL"
     connection.execute(
         f"DROP VIEW differing; CREATE TEMP TABLE {side}_layer_metrics AS {own} UNION ALL BY NAME FROM brought"
     )
@@ -68,39 +67,33 @@ def contrasts(connection: duckdb.DuckDBPyConnection, numbers: pd.DataFrame, bloc
     connection.register("differing", of_layers[[*PROFILE]].drop_duplicates())
     places = of_layers[[*PROFILE, "site", "layer"]].astype(object)
     ids = dict(zip(places.where(places.notna(), None).itertuples(index=False, name=None), of_layers["id"], strict=True))
-    stored = set(numbers["id"][numbers["down"].notna()])
-    rows = [
-        (ids[place], *known)
-        for place, *known in _of_profiles(connection, blocks)
-        if place in ids and (known[-1] != "not paired" or ids[place] not in stored)
-    ]
-    rest = numbers[~numbers["id"].isin([row[0] for row in rows])]
-    (low, high), gap = _estimates(rest, "b").minus(_estimates(rest, "a")).interval(), rest["b"] - rest["a"]
-    pair = rest["down"].notna()
-    ends = np.where(pair, gap - rest["down"], low), np.where(pair, gap + rest["up"], high)
-    others = (rest["id"], *ends, np.nan, np.where(pair, "paired", "not paired"))
-    known = pair | rest[["low_a", "low_b"]].notna().any(axis=1)
-    apart = pd.DataFrame(dict(zip(_COLUMNS, others, strict=True)))[known]
-    return pd.concat([frame for frame in (pd.DataFrame(rows, columns=_COLUMNS), apart) if len(frame)] or [apart])
+    known = [(ids[place], *contrast) for place, *contrast in _of_profiles(connection, blocks) if place in ids]
+    found = pd.DataFrame(known, columns=_COLUMNS)
+    gap, (low, high) = numbers["b"] - numbers["a"], _estimates(numbers, "b").minus(_estimates(numbers, "a")).interval()
+    apart = numbers.assign(ci_low=low, ci_high=high, p=np.nan, texts="not paired")
+    stored = apart.assign(ci_low=gap - numbers["down"], ci_high=gap + numbers["up"], texts="paired")
+    sized = numbers[["low_a", "low_b"]].notna().any(axis=1)
+    surest_first = (found[found["texts"] != "not paired"], stored[numbers["down"].notna()], found, apart[sized])
+    frames = [frame[[*_COLUMNS]] for frame in surest_first if len(frame)]
+    return pd.concat(frames or [found]).drop_duplicates("id")
 
 
 def _estimates(rows: pd.DataFrame, side: str) -> Estimates:
     value, low, high = (rows[name].to_numpy(float) for name in (side, f"low_{side}", f"high_{side}"))
     down, up = (np.nan_to_num(np.maximum(reach, 0.0)) / quantile(0.975) for reach in (value - low, high - value))
-    return Estimates(value, np.maximum(down, up), tails=(down, up))
+    return Estimates.of_tails(value, down, up)
 
 
 def _of_profiles(connection: duckdb.DuckDBPyConnection, blocks: Blocks) -> Iterator[tuple[Any, ...]]:
     """Yield the place of each number whose error is known, its interval, p, and how it was taken over texts."""
     deeper = "" if blocks is None else "ab"[blocks[1] > blocks[0]]
-    a, b = (_profiles(connection, side, DEEPER if side == deeper else f"{side}_layer_metrics") for side in "ab")
+    a, b = (_profiles(connection, side, side == deeper) for side in "ab")
     alike = "SELECT corpus FROM a_corpora JOIN b_corpora USING (corpus, content_hash)"
     same, statistics = {corpus for (corpus,) in connection.execute(alike).fetchall()}, with_analyses()
     for key in a.keys() & b.keys():
         (mine, of_a), (theirs, of_b) = a[key], b[key]
         gap, layers = _gap(of_a, of_b, of_a.corpus in same, blocks)
-        statistic = statistics.get(f"{key[4]}.{key[5]}".removesuffix("_floor"))
-        bounds = (None, None) if statistic is None else bounds_of_difference(statistic.bounds)
+        bounds = bounds_of_difference(bounds_in(statistics, f"{key[4]}.{key[5]}"))
         sites = {row["layer"]: row["site"] for row in (*mine, *theirs)}
         texts = None if gap.fixed else "paired" if gap.parts is not None and of_a.corpus in same else "not paired"
         numbers = zip(*(array.tolist() for array in (*gap.interval(), gap.p)), layers or (None,), strict=True)
@@ -122,26 +115,23 @@ def _gap(a: Profile, b: Profile, same_texts: bool, blocks: Blocks) -> tuple[Esti
     return theirs.minus(mine, paired=same_texts), shallow.labels
 
 
-def _profiles(connection: duckdb.DuckDBPyConnection, side: str, source: str, fixed: str = f"NOT ({FREE})") -> _Numbers:
+def _profiles(connection: duckdb.DuckDBPyConnection, side: str, deeper: bool, fixed: str = f"NOT ({FREE})") -> _Numbers:
     """Return the profiles of one side that are among those in ``differing``, with their rows."""
 
     def read(query: str) -> list[dict[str, Any]]:
-        cursor = connection.execute(query)
+        of_side = re.sub(r"\bFROM (?!differing)(?=\w)", f"FROM {side}_", query).replace("study = $study", "true")
+        cursor = connection.execute(of_side)
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     key = ", ".join(PROFILE)
+    which = f"({key}) IN (SELECT ({key}) FROM differing)"
     rows = read(
-        f"SELECT {key}, site, layer, depth, value, ci_low, ci_high, {fixed} AS fixed FROM {source} SEMI JOIN differing "
-        f"USING ({key}) WHERE value IS NOT NULL ORDER BY {key}, replace(site, 'embedding', 'block'), layer"
+        f"SELECT {key}, site, layer, depth, value, ci_low, ci_high, {fixed} AS fixed "
+        f"FROM {DEEPER if deeper else 'layer_metrics'} WHERE value IS NOT NULL AND {which} "
+        f"ORDER BY {key}, replace(site, 'embedding', 'block'), layer"
     )
-    parts = read(f"SELECT * FROM {side}_text_parts SEMI JOIN differing USING ({key})")
-    sizes = CORPUS_SIZES.replace("study = $study", "true")
-    units = read(re.sub(r"\b(FROM) (cells|corpora)", rf"\1 {side}_\2", sizes))
-    fixed_texts = any(texts_are_fixed(row["spec"]) for row in read(f"SELECT spec FROM {side}_studies"))
-    of_corpora = {row["corpus"]: int(row["texts"]) for row in units}
-    found = stored_profiles(rows, parts, of_corpora, with_analyses(), fixed_texts)
     return {
         (*(of[0][name] for name in PROFILE), "block" if of[0]["site"] in PATH else of[0]["site"]): (of, profile)
-        for of, profile in found
+        for of, profile in read_profiles(read, rows, with_analyses(), which)
     }

@@ -89,7 +89,6 @@ FROM (
 
 # Token sets with the same numbers of a profile on both sides count once: no sinks, and two sets are the same.
 _WHOSE = "metric, statistic, model, checkpoint, corpus"
-_PLACE = (*_WHOSE.split(", "), "view", "site", "layer")
 _NUMBERS = f"""
 CREATE TEMP TABLE numbers AS
 WITH signed AS (
@@ -104,13 +103,14 @@ WITH signed AS (
 SELECT row_number() OVER () AS id, paired.* REPLACE (coalesce(views, paired.view) AS view), paired.view AS one_view,
   b - a AS delta, abs(delta) > {SAME} * greatest(abs(a), abs(b), {SMALLEST}) AS differs
 FROM paired LEFT JOIN together
-  ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM together.{name}" for name in _PLACE[:6])}
+  ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM together.{name}" for name in (*_WHOSE.split(", "), "view"))}
 WHERE paired.view IS NULL OR views IS NOT NULL
 """
-_DIFFERING = f"""
+_DIFFERING = """
 SELECT numbers.* REPLACE (one_view AS view), down, up FROM numbers LEFT JOIN paired_over_texts AS texts
-  ON {" AND ".join(f"numbers.{name.replace('view', 'one_view')} IS NOT DISTINCT FROM texts.{name}" for name in _PLACE)}
-  AND layer_b IS NULL
+  ON (numbers.metric, numbers.statistic, numbers.corpus, one_view) = (texts.metric, texts.statistic, texts.corpus,
+    texts.view) AND numbers.site IS NOT DISTINCT FROM texts.site AND numbers.layer IS NOT DISTINCT FROM texts.layer
+    AND layer_b IS NULL
 WHERE differs
 """
 _JUDGED = """

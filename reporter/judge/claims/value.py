@@ -269,9 +269,8 @@ def with_unseen(number: Bounded, rarest: float, tokens: int, name: str) -> Bound
     more = _UNSEEN * rarest / max(tokens, 1)
     of = number.number
     down, up = of.errors
-    tails = down, up + more / quantile(0.975, of.df)
+    of = Estimates.of_tails(of.value, down, up + more / quantile(0.975, of.df), of.df, known=False)
     note = f"the upper end of {name} allows for tokens that these texts lack: +{short(more, 2)}"
-    of = Estimates(of.value, np.maximum(*tails), of.df, tails=tails)
     return replace(number, number=of, notes=(*number.notes, note))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from reporter.core.json_text import stored_json
 from reporter.core.numbers import counted, estimate, interval, short, signed
 from reporter.core.places import capital, in_backticks, listed, numbers_of, place, ranges
-from reporter.core.table import Row
+from reporter.core.table import FREE, Row
 from reporter.judge.claims import least_effect
 from reporter.judge.estimates import Estimates, measured
 from reporter.judge.facts import CORPUS_SIZES, declared
@@ -64,7 +64,7 @@ SELECT l.model, l.checkpoint, l.corpus, l.view, l.metric || '.' || l.statistic A
 FROM layer_metrics l JOIN models m USING (study, model, checkpoint) LEFT JOIN ({CORPUS_SIZES}) AS c USING (corpus)
 LEFT JOIN text_parts p USING (study, model, checkpoint, corpus, view, metric, statistic, layer)
 WHERE study = $study AND m.is_last AND l.value IS NOT NULL AND l.site IN ('embedding', 'block')
-  AND l.metric || '.' || l.statistic IN (NAMES)
+  AND l.metric || '.' || l.statistic IN (NAMES) AND {FREE}
 {_WORDS}
 """
 _ADDED = """

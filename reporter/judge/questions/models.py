@@ -21,7 +21,6 @@ from reporter.geometry.statistics import Method, fisher_interval
 from reporter.judge.claims import at_equal_size, first_token_differences
 from reporter.judge.contrasts import Group, contrast, difference
 from reporter.judge.estimates import FEWEST_MODELS, Estimates
-from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing
 from reporter.judge.outcomes import THESE_MODELS
 from reporter.judge.profiles import Profile, means_in_common
@@ -81,17 +80,17 @@ def _by_statistic(subjects: Subjects, relatives: bool = False) -> Iterator[tuple
 def _groups(subjects: Subjects, sides: Sequence[Side], baseline: str = "") -> list[Group]:
     """Return of each side one number for each independent model, over common layers, where all are known."""
     found = [
-        {m: [s.profile(s.view, s.baseline(baseline) if baseline else "") for s in of_m] for m, of_m in side.items()}
+        {
+            m: [p for s in of if (p := s.profile(s.view, s.baseline(baseline) if baseline else ""))]
+            for m, of in side.items()
+        }
         for side in sides
     ]
-    known = [
-        {m: [profile for profile in of if profile is not None] for m, of in side.items()}
-        for side in found
-        if side and all(profile is not None for of in side.values() for profile in of)
-    ]
+    wanted, known = (sum(len(of) for side in many for of in side.values()) for many in (sides, found))
+    if not all(sides) or known < wanted:
+        return []
     origins = subjects.numbers.facts.origins
-    means = means_in_common(known)[0] if len(known) == len(sides) else []
-    return [group for side in means if (group := Group.of(Kinship.of(origins, list(side)), side)).known]
+    return [group for side in means_in_common(found)[0] if (group := Group.of(origins, side)).known]
 
 
 def _p(gaps: Sequence[Estimates], least: float, above: bool) -> float:
@@ -267,8 +266,9 @@ def _profiles_of_pair(pair: tuple[Subject, Subject], baseline: str = "") -> tupl
 
 
 def _gap_of_pair(pair: tuple[Subject, Subject], profiles: tuple[Profile, Profile]) -> Estimates:
-    a, b = ({pair[0].model: profile.mean} for profile in profiles)
-    return contrast(pair[0].study.numbers.facts.origins, a, b, same_texts=False)
+    origins = pair[0].study.numbers.facts.origins
+    a, b = (Group.of(origins, {pair[0].model: profile.mean}) for profile in profiles)
+    return contrast(a, b, same_texts=False)[0]
 
 
 def _corpora_finding(
