@@ -415,7 +415,7 @@ def write_comparison(store: Store, study: str, specs: Mapping[str, ModelSpec] | 
     rows = store.records(PROFILES, facts | {"statistics": list(statistics)})
     profiles = {
         (f"{row['metric']}.{row['statistic']}", row["corpus"], row["view"], row["model"]): profile
-        for (row, *_), profile in read_profiles(
+        for _, (row, *_), profile in read_profiles(
             lambda sql: store.records(sql, facts), rows, statistics, LAST_CHECKPOINT
         )
     }

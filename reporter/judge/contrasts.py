@@ -1,6 +1,6 @@
 """The one comparison: one number on one side minus the same on the other, with what makes it sure.
 
-Claims, findings, answers, the overview and the comparison of two runs ask :func:`difference`, on sides that
+Claims, findings, the overview and its table ask :func:`contrast`, on sides that
 :class:`Group` makes of the numbers of models; nothing else averages over models or forms the interval of a difference.
 """
 

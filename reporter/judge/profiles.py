@@ -111,31 +111,30 @@ class Profile:
         return names, "step" if training else "block" if blocks else "layer"
 
 
-def stored_profiles(
-    rows: Iterable[Row],
-    parts: Iterable[Row],
-    units: Mapping[str, int],
-    statistics: Mapping[str, Statistic],
-    fixed: bool,
-) -> Iterator[tuple[list[Row], Profile]]:
-    """Yield profiles with the rows of ``layer_metrics`` that they are of.
+def read_profiles(
+    read: Read, rows: Iterable[Row], statistics: Mapping[str, Statistic], which: str = "true"
+) -> Iterator[tuple[tuple[Any, ...], list[Row], Profile]]:
+    """Yield profiles with what they are of (``PROFILE`` and the site) and their rows of ``layer_metrics``.
 
-    The embedding and the blocks are one profile; so is each further site, and so are numbers of the whole model.
+    The embedding and the blocks are one profile (``block``); so is each further site, and so are numbers of the whole
+    model.
 
     Args:
+        read: returns the rows of a query on the study.
         rows: in the order of ``PROFILE``, of sites and of layers, without NULL; those that a definition fixes have
             ``fixed``.
-        parts: rows of ``text_parts``.
-        units: texts, or clusters, of each corpus.
         statistics: by full name.
-        fixed: whether the texts are no sample of others.
+        which: a condition on the parts of texts that the profiles need.
     """
+    fixed = any(texts_are_fixed(row["spec"]) for row in read("SELECT spec FROM studies WHERE study = $study"))
+    units = {row["corpus"]: int(row["texts"]) for row in read(CORPUS_SIZES)}
+    parts = f"SELECT {', '.join(PROFILE)}, layer, scale, parts FROM text_parts WHERE study = $study AND {which}"
     of_layers = {
         (*(row[name] for name in PROFILE), row["layer"]): row["scale"] * np.array(row["parts"], dtype=float)
-        for row in ([] if fixed else parts)
+        for row in ([] if fixed else read(parts))
     }
 
-    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    def key(row: Row) -> tuple[Any, ...]:
         return (*(row[name] for name in PROFILE), "block" if row["site"] in PATH else row["site"])
 
     for (*profile, site), grouped in groupby(rows, key=key):
@@ -154,17 +153,7 @@ def stored_profiles(
         x = np.array([row["depth"] or 0.0 for row in free])
         layers = () if free[0]["layer"] is None else tuple(row["layer"] for row in free)
         ends = tuple((row["depth"] or 0.0, row["layer"], row["value"]) for row in every if row.get("fixed"))
-        yield free, Profile(free[0]["model"], free[0]["corpus"], x, numbers, layers, fixed=ends)
-
-
-def read_profiles(
-    read: Read, rows: Iterable[Row], statistics: Mapping[str, Statistic], which: str = "true"
-) -> Iterator[tuple[list[Row], Profile]]:
-    """Yield the profiles of rows of a study that ``read`` reads; ``which`` is a condition on their parts of texts."""
-    fixed = any(texts_are_fixed(row["spec"]) for row in read("SELECT spec FROM studies WHERE study = $study"))
-    units = {row["corpus"]: int(row["texts"]) for row in read(CORPUS_SIZES)}
-    parts = read(f"SELECT {', '.join(PROFILE)}, layer, scale, parts FROM text_parts WHERE study = $study AND {which}")
-    return stored_profiles(rows, parts, units, statistics, fixed)
+        yield (*profile, site), free, Profile(free[0]["model"], free[0]["corpus"], x, numbers, layers, fixed=ends)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ from reporter.judge.contrasts import mean_over
 from reporter.judge.facts import bounds_in, with_analyses
 from reporter.judge.judging import judge, registration_lines
 from reporter.judge.kinship import Kinship, Origins
-from reporter.judge.numbers import PATH
 from reporter.judge.profiles import Profile, mean_profile, read_profiles
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
@@ -210,9 +209,7 @@ def _over_models(
     """Yield the rows: at each layer or common depth, and of the mean over layers."""
     groups: dict[tuple[Any, ...], list[Profile]] = defaultdict(list)
     statistics = with_analyses()
-    for rows, profile in read_profiles(_reading(store, study), found, statistics):
-        row = rows[0]
-        site = "block" if row["site"] in PATH else row["site"]
+    for (*_, site), (row, *_), profile in read_profiles(_reading(store, study), found, statistics):
         for step in [row["step"]] * row["in_steps"] + [None] * row["is_last"]:
             groups[(*((row | {"step": step})[name] for name in _OF_GROUP), site)].append(profile)
     for (*group, site), profiles in groups.items():

@@ -12,7 +12,6 @@ from reporter.core.table import FREE
 from reporter.geometry.intervals import quantile
 from reporter.judge.estimates import Estimates, bounds_of_difference, clipped
 from reporter.judge.facts import bounds_in, with_analyses
-from reporter.judge.numbers import PATH
 from reporter.judge.profiles import PROFILE, Profile, in_common, read_profiles
 
 if TYPE_CHECKING:
@@ -121,17 +120,13 @@ def _profiles(connection: duckdb.DuckDBPyConnection, side: str, deeper: bool, fi
     def read(query: str) -> list[dict[str, Any]]:
         of_side = re.sub(r"\bFROM (?!differing)(?=\w)", f"FROM {side}_", query).replace("study = $study", "true")
         cursor = connection.execute(of_side)
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return [dict(zip((c[0] for c in cursor.description), row, strict=True)) for row in cursor.fetchall()]
 
-    key = ", ".join(PROFILE)
-    which = f"({key}) IN (SELECT ({key}) FROM differing)"
+    names = ", ".join(PROFILE)
+    which = f"({names}) IN (SELECT ({names}) FROM differing)"
     rows = read(
-        f"SELECT {key}, site, layer, depth, value, ci_low, ci_high, {fixed} AS fixed "
+        f"SELECT {names}, site, layer, depth, value, ci_low, ci_high, {fixed} AS fixed "
         f"FROM {DEEPER if deeper else 'layer_metrics'} WHERE value IS NOT NULL AND {which} "
-        f"ORDER BY {key}, replace(site, 'embedding', 'block'), layer"
+        f"ORDER BY {names}, replace(site, 'embedding', 'block'), layer"
     )
-    return {
-        (*(of[0][name] for name in PROFILE), "block" if of[0]["site"] in PATH else of[0]["site"]): (of, profile)
-        for of, profile in read_profiles(read, rows, with_analyses(), which)
-    }
+    return {key: (of, profile) for key, of, profile in read_profiles(read, rows, with_analyses(), which)}
