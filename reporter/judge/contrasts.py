@@ -1,7 +1,8 @@
 """The one comparison: one number on one side minus the same on the other, with what makes it sure.
 
-Claims, findings, the overview and its table ask :func:`contrast`, on sides that
-:class:`Group` makes of the numbers of models; nothing else averages over models or forms the interval of a difference.
+Claims, findings and the overview ask :func:`contrast`, on sides that :class:`Group` makes of the numbers of models. The
+answer to what changed and `diff` compare two models at many layers: they subtract the same numbers
+(:meth:`Estimates.minus`).
 """
 
 from __future__ import annotations

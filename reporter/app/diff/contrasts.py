@@ -31,7 +31,8 @@ def bring_to_common_depths(connection: duckdb.DuckDBPyConnection, blocks: tuple[
     import pandas as pd
 
     side, common, rows = ("a" if blocks[0] > blocks[1] else "b"), min(blocks), []
-    connection.execute(f"CREATE TEMP VIEW differing AS SELECT DISTINCT {', '.join(PROFILE)} FROM {side}_{DEEPER}")
+    of_layers = f"SELECT DISTINCT {', '.join(PROFILE)} FROM {side}_{DEEPER} WHERE layer IS NOT NULL"
+    connection.execute(f"CREATE TEMP VIEW differing AS {of_layers}")
     for (*key, site), (_, profile) in _profiles(connection, side, True, "false").items():
         x = np.arange(common + 1) / common
         at = profile.brought_to(x[(x >= profile.x[0] - 1e-9) & (x <= profile.x[-1] + 1e-9)])
