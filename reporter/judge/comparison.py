@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from reporter.charts.styles import DECODER, ENCODER, OTHER
 from reporter.core.json_text import stored_json
 from reporter.core.places import TEXT_TOKENS, TOKEN_SETS, WITHOUT_SINKS
 from reporter.core.table import FREE, LAST_CHECKPOINT
 from reporter.judge.contrasts import Group, contrast, mean_over
-from reporter.judge.estimates import FEWEST_MODELS, Array, Estimates, bounds_of_difference, clipped
+from reporter.judge.estimates import Array, Estimates, bounds_of_difference, clipped
 from reporter.judge.facts import declared
 from reporter.judge.kinship import Kinship, Origins
 from reporter.judge.outcomes import LEVEL
 from reporter.judge.points import around
 from reporter.judge.profiles import Profile, in_common, mean_profile, means_in_common, read_profiles
 from reporter.judge.questions.subjects import share_of_range
+from reporter.judge.sides import Side, Sides
 from reporter.metrics.base import Statistic
 from reporter.store import Store
 from reporter.store.rows import in_order, order_of
@@ -35,8 +35,6 @@ from reporter.study.models import ModelSpec
 
 Row = dict[str, Any]
 
-MOST_COLUMNS = 6
-"""More models of one role are shown as their mean."""
 PAIR = (TEXT_TOKENS, WITHOUT_SINKS)
 """The views that stand beside each other where a study has both; otherwise its first two."""
 LARGE = 0.8
@@ -54,88 +52,6 @@ WHERE study = $study AND list_contains($statistics, metric || '.' || statistic)
   AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
 ORDER BY metric, statistic, corpus, view, model, layer
 """
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of a comparison: a model, or the models of a role, by its name in the table."""
-
-    name: str
-    models: tuple[str, ...]
-    role: str
-
-    @property
-    def several(self) -> bool:
-        """Whether it is more than one model."""
-        return len(self.models) > 1
-
-
-@dataclass(frozen=True)
-class Sides:
-    """The sides of a study.
-
-    Args:
-        roles: the role of each model, in the order of the legend.
-        tuned: of two models the one that was tuned from the other.
-    """
-
-    roles: Mapping[str, str]
-    tuned: str | None = None
-
-    @classmethod
-    def of(cls, roles: Mapping[str, Any], bases: Mapping[str, Any]) -> Sides:
-        """Return the sides of models with their roles and bases, both by model."""
-        named = {model: role if role in (ENCODER, DECODER) else OTHER for model, role in roles.items()}
-        legend = sorted(named, key=lambda model: (ENCODER, DECODER, OTHER).index(named[model]))
-        tuned = next((model for model in legend if bases.get(model) in named.keys() - {model}), None)
-        return cls({model: named[model] for model in legend}, tuned if len(legend) == 2 else None)
-
-    @cached_property
-    def by_role(self) -> dict[str, tuple[str, ...]]:
-        """The models of each role, encoders first, and a tuned model before its base."""
-        models: dict[str, tuple[str, ...]] = {}
-        for model in sorted(self.roles, key=lambda model: model != self.tuned):
-            models[self.roles[model]] = (*models.get(self.roles[model], ()), model)
-        return {role: models[role] for role in (ENCODER, DECODER, OTHER) if role in models}
-
-    @cached_property
-    def both(self) -> bool:
-        """Whether there are encoders and decoders."""
-        return {ENCODER, DECODER} <= self.by_role.keys()
-
-    @cached_property
-    def each(self) -> dict[str, Side]:
-        """Each model as a side, in the order of the legend."""
-        return {model: Side(model, (model,), role) for model, role in self.roles.items()}
-
-    @cached_property
-    def of_roles(self) -> dict[str, Side]:
-        """The models of each role as a side."""
-        return {
-            role: Side(f"{role}s", models, role) if len(models) > 1 else self.each[models[0]]
-            for role, models in self.by_role.items()
-        }
-
-    @cached_property
-    def pair(self) -> tuple[Side, Side] | tuple[()]:
-        """The two sides that are compared, a base last; none of a single model, or of several of one role."""
-        if self.both:
-            return self.of_roles[ENCODER], self.of_roles[DECODER]
-        models = [self.each[model] for of_role in self.by_role.values() for model in of_role]
-        return (models[0], models[1]) if len(models) == 2 else ()
-
-    @cached_property
-    def columns(self) -> tuple[Side, ...]:
-        """The sides that a table shows: the mean of a role of three models or more, else its models."""
-        columns: list[Side] = []
-        for role, models in self.by_role.items():
-            as_one = len(models) >= FEWEST_MODELS if self.both else len(models) > MOST_COLUMNS
-            columns += [self.of_roles[role]] if as_one else [self.each[model] for model in models]
-        return tuple(columns)
-
-    def comparable(self, statistic: Statistic) -> bool:
-        """Tell whether a statistic means the same on all sides."""
-        return not (statistic.within_role and self.both)
 
 
 @dataclass(frozen=True, eq=False)

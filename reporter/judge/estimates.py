@@ -77,10 +77,10 @@ class Estimates:
     fixed: bool = False
 
     @classmethod
-    def of_parts(cls, value: Array, parts: Array, units: float) -> Estimates:
-        """Return numbers whose error is that of their texts, shape (..., P) and (..., P, G)."""
+    def of_parts(cls, value: Array, parts: Array, units: float, df: float = np.inf) -> Estimates:
+        """Return numbers whose error is that of their texts, (..., P) and (..., P, G), of ``df`` or fewer."""
         texts = np.asarray(np.linalg.norm(parts, axis=-1))
-        return cls(value, texts, min(freedom(units), parts.shape[-1] - 1.0), texts, parts, units)
+        return cls(value, texts, min(freedom(units), parts.shape[-1] - 1.0, df), texts, parts, units)
 
     @classmethod
     def of_texts(cls, value: Array, error: Array, df: float = np.inf) -> Estimates:
@@ -179,8 +179,7 @@ class Estimates:
         """
         value = self.value @ weights.T
         if self.parts is not None:
-            sums = Estimates.of_parts(value, weights @ self.parts, self.units)
-            return replace(sums, df=min(sums.df, self.df))
+            return Estimates.of_parts(value, weights @ self.parts, self.units, self.df)
         known, joined = np.isfinite(self.larger), np.add if any_correlation else np.hypot
         down, up = (np.where(known, side, 0.0) for side in self.errors)
         plus, minus = (np.clip(side, 0, None).T for side in (weights, -weights))
@@ -207,9 +206,8 @@ class Estimates:
         """Return the means over models, (..., P) of (..., M, P): they read the same texts, so no error averages out."""
         value = self.value.mean(axis=-2)
         if self.parts is not None:
-            parts = self.parts.mean(axis=-3)
-            means = Estimates.of_parts(value, np.broadcast_to(parts, (*value.shape, parts.shape[-1])), self.units)
-            return replace(means, df=min(means.df, self.df))
+            parts = np.broadcast_to(self.parts.mean(axis=-3), (*value.shape, self.parts.shape[-1]))
+            return Estimates.of_parts(value, parts, self.units, self.df)
         down, up = (np.broadcast_to(side.mean(axis=-2), value.shape) for side in self.errors)
         return Estimates.of_tails(value, down, up, self.df, self.texts is not None, self.fixed)
 

@@ -10,8 +10,9 @@ from report.made_up import SMALL, STUDY, fill, fill_whole
 from report.reading import part_of, read, rows_of
 
 from reporter.geometry.intervals import text_errors
-from reporter.judge.comparison import Side, _row, differs
+from reporter.judge.comparison import _row, differs
 from reporter.judge.estimates import Estimates
+from reporter.judge.sides import Side
 from reporter.metrics.base import catalogue
 from reporter.report import render
 from reporter.report.compared import path_of

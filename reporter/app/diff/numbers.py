@@ -27,16 +27,12 @@ def _pair(column: str) -> str:
     return f"CASE WHEN {a} IS NOT DISTINCT FROM {b} THEN {a} ELSE {a} || ' | ' || {b} END"
 
 
-def paired() -> str:
-    """Return the query that joins the numbers of both sides.
-
-    Its columns are ``NAMES`` and, for each side ``a`` and ``b``: the number, ``low_…``, ``high_…``, and ``in_…``, which
-    is NULL if that side has no such row.
-    """
-    return " UNION ALL BY NAME ".join(_joins())
-
-
 def _joins() -> Iterator[str]:
+    """Yield the queries that join the numbers of both sides.
+
+    Their columns are ``NAMES`` and, for each side ``a`` and ``b``: the number, ``low_…``, ``high_…``, and ``in_…``,
+    which is NULL if that side has no such row.
+    """
     models = {"model": _pair("model"), "checkpoint": _pair("checkpoint")}
     yield _join("layer_metrics", {})
     yield _join("layer_pairs", models | {"site": "NULL", "layer": "layer_a", "layer_b": "layer_b"})
@@ -186,7 +182,7 @@ def number_changes(connection: duckdb.DuckDBPyConnection, blocks: Blocks) -> tup
     """
     if blocks is not None:
         bring_to_common_depths(connection, blocks)
-    connection.execute(f"CREATE TEMP VIEW paired AS {paired()}")
+    connection.execute(f"CREATE TEMP VIEW paired AS {' UNION ALL BY NAME '.join(_joins())}")
     connection.execute(_NUMBERS)
     connection.register("contrasts", contrasts(connection, connection.execute(_DIFFERING).df(), blocks))
     connection.execute(_JUDGED)

@@ -157,7 +157,7 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
         numbers, claim.metric, claim.at_least, np.concatenate([found_a.values, found_b.values])
     )
     notes += [note] if note else []
-    certain = estimates.known
+    certain, bounds = estimates.known, numbers.facts.bounds(claim.metric)
     where = _layer_text(numbers.facts.statistic(claim.metric), claim.layer)
     corpora = list(dict.fromkeys([*a.corpora, *b.corpora]))
     models = list({**each_a, **each_b})
@@ -178,18 +178,12 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
         corpora=corpora,
         effect={"a": a.name, "b": b.name, "mean_a": found_a.mean, "mean_b": found_b.mean}
         | {"n_a": len(found_a.values), "n_b": len(found_b.values), "g": g},
-        evidence=[
-            row
-            for each, side in ((each_a, a), (each_b, b))
-            for row in _evidence(each, side, numbers.facts.bounds(claim.metric))
-        ],
+        evidence=[*_evidence(each_a, a, bounds), *_evidence(each_b, b, bounds)],
         notes=notes,
         sql=claims.layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
     )
     unsure = next((side for side in (found_a, found_b) if not side.known), found_a)
-    alone = {}
-    if same and len(each_a) > 1:
-        alone = _by_itself(numbers, claim, each_a, each_b, least)
+    alone = _by_itself(numbers, claim, each_a, each_b, least) if same and len(each_a) > 1 else {}
     more: dict[str, Any] = {"why": "" if certain else claims.no_error(len(unsure.values), unsure.models), "each": alone}
     more |= {"models": 0 if few else min(len(found_a.values), len(found_b.values)), "detail": detail}
     return _tested(numbers, claim, estimates, least, f"{a.name} minus {b.name}", **more)

@@ -7,10 +7,11 @@ import numpy as np
 from pandas import DataFrame
 
 from reporter.charts.styles import ModelStyle
-from reporter.judge.comparison import Comparing, Sides
+from reporter.judge.comparison import Comparing
 from reporter.judge.facts import main_statistics
 from reporter.judge.kinship import Origins
 from reporter.judge.profiles import PROFILE, read_profiles
+from reporter.judge.sides import Sides
 from reporter.report.findings import picture
 from reporter.report.overview import read_overview
 from reporter.report.tables import rows_of
