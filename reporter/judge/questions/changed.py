@@ -288,11 +288,11 @@ def _change_of_number(
         if pair is not None:
             number = Estimates.of_pair(pair["value"], pair["ci_low"], pair["ci_high"], tuned[name, layer].get("texts"))
         # The table shows one of the widest of these intervals, so all are widened for their number (Bonferroni).
-        low, high = number.ends(level=1 - 0.05 / len(shared))
-        value = float(gap.value[index])
-        half = None if low is None or high is None else value - low if value > 0 else high - value
-        certainty = 0.0 if half is None or value == 0 else abs(value) / max(half, 1e-300)
-        changes.append((certainty, layer, value, low, high, pair is not None or gap.parts is not None))
+        level, value = 1 - 0.05 / len(shared), float(gap.value[index])
+        (low,), (high,) = number.interval(level)
+        certainty = 0.0 if value == 0 else abs(value) / max(value - low if value > 0 else high - value, 1e-300)
+        paired = pair is not None or gap.parts is not None
+        changes.append((float(certainty), layer, value, *number.ends(level=level), paired))
     beyond = [change for change in changes if change[0] > 1]
     # The table shows the layer that the sentence above it names, or of numbers without intervals the largest change.
     best = max(beyond or changes, key=lambda change: abs(change[2]) if beyond else (change[0], abs(change[2])))
