@@ -12,7 +12,7 @@ from reporter.core.table import FREE
 from reporter.geometry.intervals import quantile
 from reporter.judge.estimates import Estimates, bounds_of_difference, clipped
 from reporter.judge.facts import bounds_in, with_analyses
-from reporter.judge.profiles import PROFILE, Profile, in_common, read_profiles
+from reporter.judge.profiles import PROFILE, Profile, read_profiles
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,7 +42,8 @@ def bring_to_common_depths(connection: duckdb.DuckDBPyConnection, blocks: tuple[
             rows.append((*key, "embedding" if site == "block" and not layer else site, layer, *number))
     columns = (*PROFILE, "site", "layer", "value", "ci_low", "ci_high")
     connection.register("brought", pd.DataFrame(rows, columns=columns).replace([np.inf, -np.inf], np.nan))
-    own = f"SELECT * FROM {side}_{DEEPER} WHERE layer IS NULL"
+    own = f"""SELECT * FROM {side}_{DEEPER} ANTI JOIN brought USING ({", ".join(PROFILE)}, site, layer)
+        WHERE layer IS NULL OR (value IS NULL AND layer <= {common})"""
     connection.execute(
         f"DROP VIEW differing; CREATE TEMP TABLE {side}_layer_metrics AS {own} UNION ALL BY NAME FROM brought"
     )
@@ -96,7 +97,7 @@ def _of_profiles(connection: duckdb.DuckDBPyConnection, blocks: Blocks) -> Itera
         bounds = bounds_of_difference(bounds_in(statistics, f"{key[4]}.{key[5]}"))
         sites = {row["layer"]: row["site"] for row in (*mine, *theirs)}
         texts = None if gap.fixed else "paired" if gap.parts is not None and of_a.corpus in same else "not paired"
-        numbers = zip(*(array.tolist() for array in (*gap.interval(), gap.p)), layers or (None,), strict=True)
+        numbers = zip(*(array.tolist() for array in (*gap.interval(), gap.p)), layers or (None,), strict=False)
         for low, high, p, layer in numbers:
             if np.isfinite([low, high]).all():
                 ends = (None, None) if gap.fixed else clipped((low, high), bounds)
@@ -106,13 +107,15 @@ def _of_profiles(connection: duckdb.DuckDBPyConnection, blocks: Blocks) -> Itera
 def _gap(a: Profile, b: Profile, same_texts: bool, blocks: Blocks) -> tuple[Estimates, tuple[int, ...]]:
     """Return B minus A at the layers that both have; of models that differ in depth at those of the shallower one."""
     if blocks is not None:
-        a, b = in_common([a, b])[0]
+        shallow, deep = (a, b) if blocks[0] < blocks[1] else (b, a)
+        inside = (shallow.x >= deep.x[0] - 1e-9) & (shallow.x <= deep.x[-1] + 1e-9)
+        shallow = shallow.some(np.flatnonzero(inside).tolist())
+        deep = deep.brought_to(shallow.x)
+        a, b = (shallow, deep) if blocks[0] < blocks[1] else (deep, shallow)
     elif a.labels and b.labels:
         both = [layer for layer in a.labels if layer in b.labels]
         a, b = (profile.some([profile.labels.index(layer) for layer in both]) for profile in (a, b))
-    shallow = min(a, b, key=lambda profile: len(profile.x))
-    mine, theirs = (profile.at(shallow.x) if blocks else profile.numbers for profile in (a, b))
-    return theirs.minus(mine, paired=same_texts), shallow.labels
+    return b.numbers.minus(a.numbers, paired=same_texts), a.labels or b.labels
 
 
 def _profiles(connection: duckdb.DuckDBPyConnection, side: str, deeper: bool, fixed: str = f"NOT ({FREE})") -> _Numbers:
