@@ -836,10 +836,10 @@ def diff(
 
     Prints the differences of study files, provenance, numbers and verdicts. A
     number changed if A and B differ by more than the 95 % interval of their
-    difference. That interval treats A and B as independent, so that chance
-    alone changes 1 in 20 numbers. For a model and its base it is the stored
-    interval of the difference on the same texts. A number without an interval
-    changed if it differs by more than 0.00001 of its size.
+    difference, that of claims and the overview: paired over texts where both
+    read the same ones and it is known how each text moves the number, else of
+    independent numbers. Chance alone changes 1 in 20. A number without an
+    interval changed if it differs by more than 0.00001 of its size.
 
     Models of different depth are compared at equal relative depth: the
     numbers of the deeper model are interpolated.

@@ -459,11 +459,3 @@ def text_errors(
     distance = np.inf if least is None or most is not None else max(value - least, error)
     wider = max(widened_for_skew(texts), 1.0 + OPEN * error / distance)
     return wider * down, wider * up
-
-
-def text_error(
-    value: float, low: float | None, high: float | None, texts: int | None = None, bounds: Bounds = (None, None)
-) -> float | None:
-    """Return the larger of the two :func:`text_errors`; None where there is no interval."""
-    errors = text_errors(value, low, high, texts, bounds)
-    return None if errors is None else max(errors)

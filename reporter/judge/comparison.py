@@ -15,28 +15,26 @@ from typing import Any
 
 import numpy as np
 
-from reporter.charts.styles import DECODER, ENCODER, OTHER
 from reporter.core.json_text import stored_json
 from reporter.core.places import TEXT_TOKENS, TOKEN_SETS, WITHOUT_SINKS
 from reporter.core.table import FREE, LAST_CHECKPOINT
-from reporter.judge.contrasts import contrast, mean_over
-from reporter.judge.estimates import FEWEST_MODELS, Array, Estimates, bounds_of_difference, clipped
+from reporter.judge.contrasts import Group, contrast, mean_over
+from reporter.judge.estimates import Array, Estimates, bounds_of_difference, clipped
 from reporter.judge.facts import declared
 from reporter.judge.kinship import Kinship, Origins
 from reporter.judge.outcomes import LEVEL
 from reporter.judge.points import around
-from reporter.judge.profiles import Profile, in_common, mean_profile, read_profiles
+from reporter.judge.profiles import Profile, in_common, mean_profile, means_in_common, read_profiles
 from reporter.judge.questions.subjects import share_of_range
+from reporter.judge.sides import Side, Sides
 from reporter.metrics.base import Statistic
 from reporter.store import Store
-from reporter.store.rows import in_order, order_of, spec_of
+from reporter.store.rows import in_order, order_of
 from reporter.store.schema import Comparison
 from reporter.study.models import ModelSpec
 
 Row = dict[str, Any]
 
-MOST_COLUMNS = 6
-"""More models of one role are shown as their mean."""
 PAIR = (TEXT_TOKENS, WITHOUT_SINKS)
 """The views that stand beside each other where a study has both; otherwise its first two."""
 LARGE = 0.8
@@ -56,88 +54,6 @@ ORDER BY metric, statistic, corpus, view, model, layer
 """
 
 
-@dataclass(frozen=True)
-class Side:
-    """One side of a comparison: a model, or the models of a role, by its name in the table."""
-
-    name: str
-    models: tuple[str, ...]
-    role: str
-
-    @property
-    def several(self) -> bool:
-        """Whether it is more than one model."""
-        return len(self.models) > 1
-
-
-@dataclass(frozen=True)
-class Sides:
-    """The sides of a study.
-
-    Args:
-        roles: the role of each model, in the order of the legend.
-        tuned: of two models the one that was tuned from the other.
-    """
-
-    roles: Mapping[str, str]
-    tuned: str | None = None
-
-    @classmethod
-    def of(cls, roles: Mapping[str, Any], bases: Mapping[str, Any]) -> Sides:
-        """Return the sides of models with their roles and bases, both by model."""
-        named = {model: role if role in (ENCODER, DECODER) else OTHER for model, role in roles.items()}
-        legend = sorted(named, key=lambda model: (ENCODER, DECODER, OTHER).index(named[model]))
-        tuned = next((model for model in legend if bases.get(model) in named.keys() - {model}), None)
-        return cls({model: named[model] for model in legend}, tuned if len(legend) == 2 else None)
-
-    @cached_property
-    def by_role(self) -> dict[str, tuple[str, ...]]:
-        """The models of each role, encoders first, and a tuned model before its base."""
-        models: dict[str, tuple[str, ...]] = {}
-        for model in sorted(self.roles, key=lambda model: model != self.tuned):
-            models[self.roles[model]] = (*models.get(self.roles[model], ()), model)
-        return {role: models[role] for role in (ENCODER, DECODER, OTHER) if role in models}
-
-    @cached_property
-    def both(self) -> bool:
-        """Whether there are encoders and decoders."""
-        return {ENCODER, DECODER} <= self.by_role.keys()
-
-    @cached_property
-    def each(self) -> dict[str, Side]:
-        """Each model as a side, in the order of the legend."""
-        return {model: Side(model, (model,), role) for model, role in self.roles.items()}
-
-    @cached_property
-    def of_roles(self) -> dict[str, Side]:
-        """The models of each role as a side."""
-        return {
-            role: Side(f"{role}s", models, role) if len(models) > 1 else self.each[models[0]]
-            for role, models in self.by_role.items()
-        }
-
-    @cached_property
-    def pair(self) -> tuple[Side, Side] | tuple[()]:
-        """The two sides that are compared, a base last; none of a single model, or of several of one role."""
-        if self.both:
-            return self.of_roles[ENCODER], self.of_roles[DECODER]
-        models = [self.each[model] for of_role in self.by_role.values() for model in of_role]
-        return (models[0], models[1]) if len(models) == 2 else ()
-
-    @cached_property
-    def columns(self) -> tuple[Side, ...]:
-        """The sides that a table shows: the mean of a role of three models or more, else its models."""
-        columns: list[Side] = []
-        for role, models in self.by_role.items():
-            as_one = len(models) >= FEWEST_MODELS if self.both else len(models) > MOST_COLUMNS
-            columns += [self.of_roles[role]] if as_one else [self.each[model] for model in models]
-        return tuple(columns)
-
-    def comparable(self, statistic: Statistic) -> bool:
-        """Tell whether a statistic means the same on all sides."""
-        return not (statistic.within_role and self.both)
-
-
 @dataclass(frozen=True, eq=False)
 class Comparing:
     """What the comparison of a study is computed from.
@@ -148,7 +64,6 @@ class Comparing:
         statistics: the main ones, by full name.
         views: all token sets.
         profiles: by full name, corpus, token set and model.
-        fixed: whether the texts are no sample of others, so that numbers of one or two models have no interval.
     """
 
     sides: Sides
@@ -156,7 +71,6 @@ class Comparing:
     statistics: Mapping[str, Statistic]
     views: Sequence[str]
     profiles: Mapping[tuple[str, str, str, str], Profile]
-    fixed: bool = False
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -187,17 +101,10 @@ class Comparing:
             for row in (*self._numbers(name, corpus, view), *self._differences(name, corpus, view)):
                 bounds = self.statistics[name].bounds
                 bounds = bounds if row.get("minus") is None else bounds_of_difference(bounds)
-                ends = (None, None) if self._exact(row) else (row["ci_low"], row["ci_high"])
-                low, high = clipped(ends, bounds)
+                low, high = clipped((row["ci_low"], row["ci_high"]), bounds)
                 whole = key | {"common": False, "models": 1} | row | {"ci_low": low, "ci_high": high}
                 rows[tuple(whole.get(column) for column in Comparison.table.key)] = whole
         return list(rows.values())
-
-    def _exact(self, row: Row) -> bool:
-        """Tell whether nothing but rounding makes a number unsure."""
-        of = {side.name: side.models for side in (*self.sides.each.values(), *self.sides.of_roles.values())}
-        names = [row["side"], row.get("minus") or row["side"]]
-        return self.fixed and all(self.count(of[name]) < FEWEST_MODELS for name in names)
 
     def _curve(self, name: str, corpus: str, view: str, side: Side) -> Profile | None:
         """Return a statistic of a side over depth; None where a model lacks it."""
@@ -242,14 +149,12 @@ class Comparing:
 
         Means are over the layers that all of them have, as in claims; there are none where a model has no numbers.
         """
-        found = [self.profiles.get((name, corpus, view, model)) for side in sides for model in side.models]
-        profiles = [profile for profile in found if profile is not None]
-        if not profiles or len(profiles) < len(found):
+        found = [{m: self.profiles.get((name, corpus, view, m)) for m in side.models} for side in sides]
+        known = [{m: [profile] for m, profile in side.items() if profile is not None} for side in found]
+        if not sides or list(map(len, known)) != [len(side.models) for side in sides]:
             return [], False
-        kept = in_common(profiles)[0]
-        means = {profile.model: profile.mean for profile in kept}
-        common = any(len(part.x) < len(whole.x) for part, whole in zip(kept, profiles, strict=True))
-        return [{model: means[model] for model in side.models} for side in sides], common
+        means, notes = means_in_common(known)
+        return means, bool(notes)
 
     def _differences(self, name: str, corpus: str, view: str) -> Iterator[Row]:
         """Yield how two sides differ in the mean over layers, at layers, in a region, and without sinks.
@@ -321,7 +226,8 @@ class Comparing:
     def _gap(self, corpus: str, sides: Sequence[Side], means: Sequence[Mapping[str, Estimates]], **more: Any) -> Row:
         """Return the mean over models of one side minus that of the other, of one number of each model."""
         (of, minus), models = sides, min(self.count(side.models) for side in sides)
-        return _row(contrast(self.origins, means[0], means[1]), of, minus, self.tests(corpus), models=models, **more)
+        a, b = (Group.of(self.origins, of_models) for of_models in means)
+        return _row(contrast(a, b)[0], of, minus, self.tests(corpus), models=models, **more)
 
     def _extremes(self, statistic: Statistic, corpus: str, side: Side, curve: Profile) -> Iterator[Row]:
         if len(curve.x) > 1 and curve.labels:
@@ -341,7 +247,7 @@ def _row(number: Estimates, of: Side, minus: Side | None = None, tests: int = 1,
     low, high = number.ends()
     row = {"side": of.name, "value": float(number.value[0]), "ci_low": low, "ci_high": high}
     if minus is not None:
-        p = None if low is None else min(1.0, 2 * float(min(number.above(0.0)[0], number.below(0.0)[0])))
+        p = float(number.p[0]) if number.known else None
         row |= {"minus": minus.name, "p": p, "p_adjusted": None if p is None else min(1.0, tests * p)}
     return row | more
 
@@ -425,13 +331,14 @@ def write_comparison(store: Store, study: str, specs: Mapping[str, ModelSpec] | 
     rows = store.records(PROFILES, facts | {"statistics": list(statistics)})
     profiles = {
         (f"{row['metric']}.{row['statistic']}", row["corpus"], row["view"], row["model"]): profile
-        for (row, *_), profile in read_profiles(store, study, rows, statistics, LAST_CHECKPOINT)
+        for _, (row, *_), profile in read_profiles(
+            lambda sql: store.records(sql, facts), rows, statistics, LAST_CHECKPOINT
+        )
     }
     stored = {row["view"] for row in rows}
     named = stored_json(written[0]["views"] or "[]") if written else []
     views = [view for view in dict.fromkeys((*named, *TOKEN_SETS, *sorted(stored))) if view in stored]
-    fixed = bool(written) and spec_of(written[0]["spec"]).get("texts") == "fixed"
-    comparing = Comparing(Sides.of(roles, bases), Origins(models, specs or {}), statistics, views, profiles, fixed)
+    comparing = Comparing(Sides.of(roles, bases), Origins(models, specs or {}), statistics, views, profiles)
     corpora = in_order(
         [{"corpus": corpus} for corpus in {row["corpus"]: None for row in rows}], "corpus", order["corpora"]
     )

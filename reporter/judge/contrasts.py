@@ -1,7 +1,8 @@
 """The one comparison: one number on one side minus the same on the other, with what makes it sure.
 
-Claims, findings, answers, the overview and the comparison of two runs ask :func:`difference`, on sides that
-:class:`Group` makes of the numbers of models; nothing else averages over models or forms the interval of a difference.
+Claims, findings and the overview ask :func:`contrast`, on sides that :class:`Group` makes of the numbers of models. The
+answer to what changed and `diff` compare two models at many layers: they subtract the same numbers
+(:meth:`Estimates.minus`).
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def over_corpora(numbers: Sequence[Estimates]) -> Estimates:
     if len(parts) == count:
         units = min(number.units for number in numbers)
         return replace(Estimates.of_parts(value, np.concatenate(parts, axis=-1) / count, units), df=df)
-    error = np.hypot.reduce([number.larger for number in numbers]) / count
-    return Estimates(value, error, df, error if np.isfinite(error).all() else None)
+    down, up = (np.hypot.reduce(sides) / count for sides in zip(*(number.errors for number in numbers), strict=True))
+    known, fixed = bool(np.isfinite([down, up]).all()), all(number.fixed for number in numbers)
+    return Estimates.of_tails(value, down, up, df, known, fixed)
 
 
 @dataclass(frozen=True)
@@ -36,20 +38,19 @@ class Group:
     Args:
         models: their names; those that count as one are joined.
         numbers: shape (M, P), with errors over texts.
+        notes: who was left out as a copy, and who counts together, for readers.
     """
 
     models: tuple[str, ...]
     numbers: Estimates
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, kin: Kinship, numbers: Mapping[str, Estimates]) -> Group:
+    def of(cls, origins: Origins, numbers: Mapping[str, Estimates]) -> Group:
         """Return the means over models that count as one."""
+        kin = Kinship.of(origins, list(numbers))
         units = [stacked([numbers[model] for model in unit]).averaged() for unit in kin.units]
-        return cls(tuple(" + ".join(unit) for unit in kin.units), stacked(units))
-
-    def ordered(self, models: Sequence[str]) -> Group:
-        """Return its models in another order."""
-        return Group(tuple(models), self.numbers.of_models([self.models.index(model) for model in models]))
+        return cls(tuple(" + ".join(unit) for unit in kin.units), stacked(units), kin.notes)
 
     @property
     def each(self) -> list[Estimates]:
@@ -122,12 +123,9 @@ def difference(a: Group, b: Group, same_texts: bool = True) -> tuple[Estimates, 
     texts = of_a.minus(of_b, paired=same_texts) if of_a is not None and of_b is not None else of_a or of_b
     if texts is None:
         return Estimates(value, np.maximum(np.sqrt([models]), least), df), _hedges(a, b)
-    error = np.maximum(np.sqrt(models + np.square(texts.error)), least)
-    gap = replace(texts, value=value, error=error, df=min(df, texts.df))
-    if of_a is None or of_b is None or models:  # the spread over models is the same above and below
-        gap = replace(gap, tails=None)
+    gap = replace(texts.spread_by(models, least), value=value, df=min(df, texts.df))
     if of_a is None or of_b is None:  # what is known of the texts of one side is no part of the difference
-        gap = replace(gap, texts=None, parts=None)
+        gap = replace(gap, texts=None, parts=None, tails=None, fixed=False)
     return gap, _hedges(a, b)
 
 
@@ -162,25 +160,16 @@ def paired(a: Group, b: Group, same_texts: bool = False) -> tuple[Estimates, flo
     return estimates, d
 
 
-def contrast(
-    origins: Origins, of: Mapping[str, Estimates], minus: Mapping[str, Estimates], same_texts: bool = True
-) -> Estimates:
-    """Return one number of each of some models, P = 1, minus that of others, as the mean over independent models.
+def contrast(a: Group, b: Group, same_texts: bool = True) -> tuple[Estimates, float | None]:
+    """Return the mean over models of one side minus that of the other, P = 1, and its standardised size.
 
-    Args:
-        origins: which models are copies and relatives.
-        of: the numbers of one side, by model.
-        minus: those of the other.
-        same_texts: whether both were measured on the same texts.
+    The same models on both sides are compared by their own differences.
     """
-    a, b = (Group.of(Kinship.of(origins, list(side)), side) for side in (of, minus))
-    if of.keys() == minus.keys():
-        return paired(a, b.ordered(a.models), same_texts)[0]
-    return difference(a, b, same_texts)[0]
+    if {*a.models} != {*b.models}:
+        return difference(a, b, same_texts)
+    return paired(a, replace(b, numbers=b.numbers.of_models([b.models.index(model) for model in a.models])), same_texts)
 
 
 def mean_over(origins: Origins, numbers: Mapping[str, Estimates]) -> Estimates:
     """Return the means of P numbers over independent models, with what is known of their errors; of one its numbers."""
-    if len(numbers) == 1:
-        return next(iter(numbers.values()))
-    return Group.of(Kinship.of(origins, list(numbers)), numbers).means
+    return next(iter(numbers.values())) if len(numbers) == 1 else Group.of(origins, numbers).means

@@ -9,7 +9,7 @@ Two sources of uncertainty are kept apart:
   does not. Errors of layers that move together are then taken as not negatively correlated; the standard error of a
   weighted sum is at most
 
-      sqrt((Σ_{c_l>0} |c_l| s_l)² + (Σ_{c_l<0} |c_l| s_l)²)
+      sqrt((Σ_{c_l>0} |c_l| s_l)² + (Σ_{c_l<0} |c_l| s_l)²), s_l on the side of l that faces that of the sum
 
   (within each sign as if perfectly correlated, so a mean over layers is no surer than one layer; between the signs as
   if independent). Numbers of a step from layer to layer share a layer with their neighbours and can be negatively
@@ -36,11 +36,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.geometry.intervals import below, errors_of, freedom, quantile, text_errors
+from reporter.geometry.intervals import below, errors_of, errors_within, freedom, quantile, text_errors
 
 Array = NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
 """The ends of an interval, or what a number cannot exceed; None where that is not known."""
+Parts = Sequence[Array | None]
+"""The parts of texts in some numbers; None where they are not known."""
 
 _Pick = Callable[[Array, int], Array]
 
@@ -62,6 +64,7 @@ class Estimates:
         parts: the parts of texts in that part, shape (..., P, G); None where they are not known.
         units: how many texts, or clusters, these are.
         tails: the errors below and above where they are not alike and no parts are known, each (..., P).
+        fixed: whether the texts are no sample of others: the error is rounding, and there is no interval to show.
     """
 
     value: Array
@@ -71,17 +74,32 @@ class Estimates:
     parts: Array | None = None
     units: float = np.inf
     tails: tuple[Array, Array] | None = None
+    fixed: bool = False
 
     @classmethod
-    def of_parts(cls, value: Array, parts: Array, units: float) -> Estimates:
-        """Return numbers whose error is that of their texts, shape (..., P) and (..., P, G)."""
+    def of_parts(cls, value: Array, parts: Array, units: float, df: float = np.inf) -> Estimates:
+        """Return numbers whose error is that of their texts, (..., P) and (..., P, G), of ``df`` or fewer."""
         texts = np.asarray(np.linalg.norm(parts, axis=-1))
-        return cls(value, texts, min(freedom(units), parts.shape[-1] - 1.0), texts, parts, units)
+        return cls(value, texts, min(freedom(units), parts.shape[-1] - 1.0, df), texts, parts, units)
 
     @classmethod
     def of_texts(cls, value: Array, error: Array, df: float = np.inf) -> Estimates:
         """Return numbers whose error is that of their texts without parts; infinite where it is not known."""
         return cls(value, error, df, error)
+
+    @classmethod
+    def of_pair(cls, value: float, low: float, high: float, texts: int | None) -> Estimates:
+        """Return a stored difference on the same texts, P = 1, whose interval no test widens again."""
+        down, up = (np.array([error]) for error in errors_within(value, low, high, texts))
+        return cls.of_tails(np.array([value]), down, up, freedom(texts))
+
+    @classmethod
+    def of_tails(
+        cls, value: Array, down: Array, up: Array, df: float = np.inf, known: bool = True, fixed: bool = False
+    ) -> Estimates:
+        """Return numbers with the errors below and above them, which are those of their texts if ``known``."""
+        error = np.maximum(down, up)
+        return cls(value, error, df, error if known else None, tails=(down, up), fixed=fixed)
 
     @property
     def known(self) -> bool:
@@ -110,29 +128,35 @@ class Estimates:
         """Return the one-sided p-values of "the number is less than ``bound``"."""
         return self._tail(bound - self.value, self.errors[1])
 
+    @property
+    def p(self) -> Array:
+        """The two-sided p-values of "the number is 0"."""
+        return np.asarray(np.minimum(1.0, 2 * np.minimum(self.above(0.0), self.below(0.0))))
+
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return both ends of the interval at ``level``."""
         reach, (down, up) = quantile((1 + level) / 2, self.df), self.errors
         return self.value - reach * down, self.value + reach * up
 
-    def ends(self, bounds: Bounds = (None, None)) -> Bounds:
-        """Return the 95 % interval of a single number within its bounds; (None, None) where nothing is known."""
-        low, high = (float(np.ravel(end)[0]) for end in self.interval())
-        return clipped((low, high), bounds) if np.isfinite([low, high]).all() else (None, None)
+    def ends(self, bounds: Bounds = (None, None), level: float = 0.95) -> Bounds:
+        """Return the interval of a single number within its bounds; (None, None) where there is none to show."""
+        low, high = (float(np.ravel(end)[0]) for end in self.interval(level))
+        shown = np.isfinite([low, high]).all() and not self.fixed
+        return clipped((low, high), bounds) if shown else (None, None)
 
     def minus(self, other: Estimates, paired: bool = False) -> Estimates:
         """Return the differences from other numbers, on the same texts if ``paired``, else on others."""
         value, df = self.value - other.value, min(self.df, other.df)
         if self.parts is None or other.parts is None or self.texts is None or other.texts is None:
-            (a, b), (c, d) = self.errors, other.errors
-            tails = np.hypot(a, d), np.hypot(b, c)
-            error = np.hypot(self.larger, other.larger)
-            known = self.texts is not None and other.texts is not None
-            return Estimates(value, error, df, error if known else None, tails=tails)
+            (a, b), (c, d), known = self.errors, other.errors, self.texts is not None and other.texts is not None
+            return Estimates.of_tails(value, np.hypot(a, d), np.hypot(b, c), df, known, self.fixed and other.fixed)
         rest = np.square(self.error) - np.square(self.texts) + np.square(other.error) - np.square(other.texts)
-        parts = (
-            self.parts - other.parts if paired else np.concatenate(np.broadcast_arrays(self.parts, -other.parts), -1)
-        )
+        if paired and self.parts.shape[-1] == other.parts.shape[-1]:
+            parts = self.parts - other.parts
+        else:
+            shape = np.broadcast_shapes(self.parts.shape[:-1], other.parts.shape[:-1])
+            both = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in (self.parts, -other.parts)]
+            parts = np.concatenate(both, axis=-1)
         texts = np.asarray(np.linalg.norm(parts, axis=-1))
         error = np.sqrt(np.maximum(rest, 0.0) + np.square(texts))
         return Estimates(value, error, df, texts, parts, min(self.units, other.units))
@@ -155,13 +179,13 @@ class Estimates:
         """
         value = self.value @ weights.T
         if self.parts is not None:
-            sums = Estimates.of_parts(value, weights @ self.parts, self.units)
-            return replace(sums, df=min(sums.df, self.df))
-        known, larger = np.isfinite(self.larger), self.larger
-        up, down = (np.where(known, larger, 0.0) @ np.clip(side, 0, None).T for side in (weights, -weights))
-        error = up + down if any_correlation else np.hypot(up, down)
-        error = np.where(~known @ np.abs(weights).T > 0, np.inf, error)
-        return Estimates(value, error, self.df, None if self.texts is None else error)
+            return Estimates.of_parts(value, weights @ self.parts, self.units, self.df)
+        known, joined = np.isfinite(self.larger), np.add if any_correlation else np.hypot
+        down, up = (np.where(known, side, 0.0) for side in self.errors)
+        plus, minus = (np.clip(side, 0, None).T for side in (weights, -weights))
+        ends = joined(down @ plus, up @ minus), joined(up @ plus, down @ minus)
+        low, high = (np.where(~known @ np.abs(weights).T > 0, np.inf, end) for end in ends)
+        return Estimates.of_tails(value, low, high, self.df, self.texts is not None, self.fixed)
 
     def some(self, places: Sequence[int]) -> Estimates:
         """Return some of the P numbers."""
@@ -182,11 +206,16 @@ class Estimates:
         """Return the means over models, (..., P) of (..., M, P): they read the same texts, so no error averages out."""
         value = self.value.mean(axis=-2)
         if self.parts is not None:
-            parts = self.parts.mean(axis=-3)
-            means = Estimates.of_parts(value, np.broadcast_to(parts, (*value.shape, parts.shape[-1])), self.units)
-            return replace(means, df=min(means.df, self.df))
-        error = np.broadcast_to(self.larger.mean(axis=-2), value.shape)
-        return Estimates(value, error, self.df, None if self.texts is None else error)
+            parts = np.broadcast_to(self.parts.mean(axis=-3), (*value.shape, self.parts.shape[-1]))
+            return Estimates.of_parts(value, parts, self.units, self.df)
+        down, up = (np.broadcast_to(side.mean(axis=-2), value.shape) for side in self.errors)
+        return Estimates.of_tails(value, down, up, self.df, self.texts is not None, self.fixed)
+
+    def spread_by(self, variance: Array | float, least: Array | float) -> Estimates:
+        """Return the numbers with a further variance in their errors, none of which is below ``least``."""
+        errors = [np.sqrt(variance + np.square(np.maximum(side, least))) for side in (self.error, *(self.tails or ()))]
+        fixed, tails = self.fixed and not np.any(variance), None if self.tails is None else (errors[1], errors[2])
+        return replace(self, error=errors[0], tails=tails, fixed=fixed)
 
     @property
     def transposed(self) -> Estimates:
@@ -211,7 +240,7 @@ class Estimates:
 
 
 def measured(
-    values: Array, ends: Sequence[Bounds], parts: Array | None, texts: int | None, bounds: Bounds, fixed: bool = False
+    values: Array, ends: Sequence[Bounds], parts: Parts, texts: int | None, bounds: Bounds, fixed: bool = False
 ) -> Estimates:
     """Return stored numbers with their errors over texts, P = K.
 
@@ -220,31 +249,29 @@ def measured(
     Args:
         values: shape (K,).
         ends: of each the ends of its 95 % interval; None where it has none, and its error is infinite.
-        parts: of texts in each, (K, G), which go before intervals; None where they are not known.
+        parts: of texts in each, (G,), which go before intervals where all have them.
         texts: how many there are; None where intervals are not over texts.
         bounds: least and most that the numbers can be.
         fixed: whether the texts are no sample of others, so that only rounding is left.
     """
     if fixed:
-        return Estimates.of_texts(values, np.full(len(values), ROUNDING * float(np.abs(values).max())))
-    if parts is not None:
-        numbers = Estimates.of_parts(values, parts, math.inf if texts is None else texts)
+        rounding = np.full(len(values), ROUNDING * float(np.abs(values).max()))
+        return replace(Estimates.of_texts(values, rounding), fixed=True)
+    every = [part for part in parts if part is not None]
+    if len(every) == len(values):
+        numbers = Estimates.of_parts(values, np.stack(every), math.inf if texts is None else texts)
     else:
         pairs = [text_errors(value, *of, texts, bounds) for value, of in zip(values.tolist(), ends, strict=True)]
         down, up = np.array([(np.inf, np.inf) if pair is None else pair for pair in pairs]).T
-        numbers = replace(Estimates.of_texts(values, np.maximum(down, up), freedom(texts)), tails=(down, up))
+        numbers = Estimates.of_tails(values, down, up, freedom(texts))
     varies = numbers.error > 0
     if varies.all():
         return numbers
     least = numbers.error[varies].min() if varies.any() else np.inf
-    error = np.where(varies, numbers.error, least)
-    tails = None
-    if numbers.tails is not None:
-        down, up = (np.where(varies, side, least) for side in numbers.tails)
-        tails = down, up
-    if parts is None or not varies.any():
-        return Estimates(values, error, numbers.df, error, tails=tails)
-    return replace(numbers, error=error)
+    if numbers.parts is not None and varies.any():
+        return replace(numbers, error=np.where(varies, numbers.error, least))
+    low, high = (np.where(varies, side, least) for side in numbers.errors)
+    return Estimates.of_tails(values, low, high, numbers.df)
 
 
 def stacked(numbers: Sequence[Estimates]) -> Estimates:
@@ -255,8 +282,9 @@ def stacked(numbers: Sequence[Estimates]) -> Estimates:
     if len(parts) == len(numbers):
         every = Estimates.of_parts(value, np.stack(parts), units)
         return replace(every, error=np.stack([number.error for number in numbers]), df=df)
-    error = np.stack([number.larger for number in numbers])
-    return Estimates(value, error, df, error if all(number.texts is not None for number in numbers) else None)
+    down, up = (np.stack(sides) for sides in zip(*(number.errors for number in numbers), strict=True))
+    known, fixed = all(number.texts is not None for number in numbers), all(number.fixed for number in numbers)
+    return Estimates.of_tails(value, down, up, df, known, fixed)
 
 
 def over_models(numbers: Estimates, size: Array | float) -> Estimates:
@@ -270,12 +298,11 @@ def over_models(numbers: Estimates, size: Array | float) -> Estimates:
     least = np.broadcast_to(ROUNDING * np.asarray(size, dtype=np.float64), mean.value.shape)
     over_texts = mean.texts is not None and np.isfinite(mean.texts).all()
     if models < FEWEST_MODELS:
-        return replace(mean, error=np.maximum(mean.error, least)) if over_texts else mean
+        return mean.spread_by(0.0, least) if over_texts else mean
     spread = numbers.value.std(axis=-2, ddof=1)
     if not over_texts:
         return Estimates(mean.value, np.where(spread > least, spread / np.sqrt(models), np.inf), models - 1)
-    texts = np.maximum(mean.error, least)
-    return replace(mean, error=np.sqrt(spread**2 / models + texts**2), df=min(models - 1, mean.df))
+    return replace(mean.spread_by(spread**2 / models, least), df=min(models - 1, mean.df))
 
 
 def bounds_of_difference(bounds: Bounds) -> Bounds:

@@ -44,6 +44,12 @@ def main_statistics() -> dict[str, Statistic]:
     return {name: statistic for name, statistic in with_analyses().items() if statistic.main}
 
 
+def bounds_in(statistics: Mapping[str, Statistic], full_name: str) -> tuple[float | None, float | None]:
+    """Return the least and the most that a statistic or its floor can be, as far as that is known."""
+    statistic = statistics.get(full_name.removesuffix("_floor"))
+    return (None, None) if statistic is None else statistic.bounds
+
+
 @dataclass(frozen=True)
 class Facts:
     """Facts of one study.
@@ -69,8 +75,7 @@ class Facts:
 
     def bounds(self, full_name: str) -> tuple[float | None, float | None]:
         """Return the least and the most that a statistic can be, as far as that is known."""
-        statistic = self.statistic(full_name)
-        return (None, None) if statistic is None else statistic.bounds
+        return bounds_in(self.statistics, full_name)
 
     def asked(self, query: str) -> tuple[list[str], list[str]]:
         """Return the statistics that a query names, by full name, and the tables that it reads.

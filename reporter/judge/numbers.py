@@ -12,7 +12,6 @@ import numpy as np
 from reporter.core.json_text import stored_json
 from reporter.core.places import TEXT_TOKENS
 from reporter.core.table import FREE
-from reporter.geometry.intervals import errors_within
 from reporter.judge.estimates import Array, Estimates, measured
 from reporter.judge.facts import Facts
 from reporter.metrics.base import Statistic
@@ -67,12 +66,6 @@ class MetricRow:
     high: float | None
     by_definition: bool = False
     n: int = 0
-
-    def errors(self, texts: int | None) -> tuple[float, float] | None:
-        """Return the standard errors below and above it that its interval was made of; None without an interval."""
-        if self.value is None or self.low is None or self.high is None:
-            return None
-        return errors_within(self.value, self.low, self.high, texts)
 
 
 @dataclass(frozen=True)
@@ -199,12 +192,11 @@ class Numbers:
     def estimates(self, full_name: str, view: str, rows: Sequence[MetricRow]) -> Estimates:
         """Return some numbers of one checkpoint with their errors over texts, by parts of texts where all have them."""
         of = self.parts(full_name, view)
-        found = [of.get((row.model, row.checkpoint, row.corpus), {}).get(row.layer or 0) for row in rows]
-        known = [part for part, row in zip(found, rows, strict=True) if part is not None and row.site in PATH]
+        found = (of.get((row.model, row.checkpoint, row.corpus), {}).get(row.layer or 0) for row in rows)
         return measured(
             np.array([row.value for row in rows], dtype=float),
             [(row.low, row.high) for row in rows],
-            np.stack(known) if len(known) == len(rows) else None,
+            [part if row.site in (None, *PATH) else None for part, row in zip(found, rows, strict=True)],
             self.facts.texts_of(full_name, rows[0].corpus),
             self.facts.bounds(full_name),
             self.study.texts == "fixed",

@@ -83,10 +83,8 @@ class Inequality:
 
         It excludes the bound where p is at most 0.025. Its ends are None where the error is not known.
         """
-        low, high = (float(np.ravel(end)[0]) for end in self.estimates.interval(1 - 2 * LEVEL / self.scale))
-        if not np.isfinite([low, high]).all():
-            return None, None
-        return clipped((self.shown(low), self.shown(high)), bounds)
+        low, high = self.estimates.ends(level=1 - 2 * LEVEL / self.scale)
+        return (None, None) if low is None or high is None else clipped((self.shown(low), self.shown(high)), bounds)
 
     @property
     def wanted(self) -> Range:

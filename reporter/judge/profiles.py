@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -11,19 +11,21 @@ from typing import Any
 import numpy as np
 
 from reporter.core.places import ranges
-from reporter.judge.contrasts import mean_over
+from reporter.judge.contrasts import mean_over, over_corpora
 from reporter.judge.estimates import Array, Estimates, measured, stacked
-from reporter.judge.facts import CORPUS_SIZES
+from reporter.judge.facts import CORPUS_SIZES, bounds_in
 from reporter.judge.kinship import Origins
 from reporter.judge.numbers import PATH, MetricRow, Missing, Numbers, at_layer
 from reporter.judge.points import Points
 from reporter.metrics.base import Statistic
-from reporter.store import Store
-from reporter.store.rows import spec_of
+from reporter.store.rows import texts_are_fixed
 
 PROFILE = ("model", "checkpoint", "corpus", "view", "metric", "statistic")
 """Columns of ``layer_metrics`` that a profile has once."""
 
+Row = dict[str, Any]
+Read = Callable[[str], list[Row]]
+"""Returns the rows of a query."""
 Fixed = tuple[tuple[float, int, float], ...]
 """Points that have their value by definition, as (depth, layer, value)."""
 
@@ -109,65 +111,49 @@ class Profile:
         return names, "step" if training else "block" if blocks else "layer"
 
 
-def stored_profiles(
-    rows: Iterable[dict[str, Any]],
-    parts: Iterable[Mapping[str, Any]],
-    units: Mapping[str, int],
-    statistics: Mapping[str, Statistic],
-    fixed: bool,
-) -> Iterator[tuple[list[dict[str, Any]], Profile]]:
-    """Yield profiles with the rows of ``layer_metrics`` that they are of.
+def read_profiles(
+    read: Read, rows: Iterable[Row], statistics: Mapping[str, Statistic], which: str = "true"
+) -> Iterator[tuple[tuple[Any, ...], list[Row], Profile]]:
+    """Yield profiles with what they are of (``PROFILE`` and the site) and their rows of ``layer_metrics``.
 
-    The embedding and the blocks are one profile; so is each further site, and so are numbers of the whole model.
+    The embedding and the blocks are one profile (``block``); so is each further site, and so are numbers of the whole
+    model.
 
     Args:
+        read: returns the rows of a query on the study.
         rows: in the order of ``PROFILE``, of sites and of layers, without NULL; those that a definition fixes have
             ``fixed``.
-        parts: rows of ``text_parts``.
-        units: texts, or clusters, of each corpus.
         statistics: by full name.
-        fixed: whether the texts are no sample of others.
+        which: a condition on the parts of texts that the profiles need.
     """
+    fixed = any(texts_are_fixed(row["spec"]) for row in read("SELECT spec FROM studies WHERE study = $study"))
+    units = {row["corpus"]: int(row["texts"]) for row in read(CORPUS_SIZES)}
+    parts = f"SELECT {', '.join(PROFILE)}, layer, scale, parts FROM text_parts WHERE study = $study AND {which}"
     of_layers = {
         (*(row[name] for name in PROFILE), row["layer"]): row["scale"] * np.array(row["parts"], dtype=float)
-        for row in ([] if fixed else parts)
+        for row in ([] if fixed else read(parts))
     }
 
-    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    def key(row: Row) -> tuple[Any, ...]:
         return (*(row[name] for name in PROFILE), "block" if row["site"] in PATH else row["site"])
 
     for (*profile, site), grouped in groupby(rows, key=key):
-        every, on_path = list(grouped), site == "block"
+        every, has_parts = list(grouped), site in (None, "block")
         free = [row for row in every if not row.get("fixed")]
         if not free:
             continue
-        of_free = [of_layers.get((*profile, row["layer"])) for row in free] if on_path else [None]
-        known = [part for part in of_free if part is not None]
-        statistic = statistics.get(f"{profile[-2]}.{profile[-1]}")
         numbers = measured(
             np.array([row["value"] for row in free]),
             [(row["ci_low"], row["ci_high"]) for row in free],
-            np.stack(known) if len(known) == len(free) else None,
+            [of_layers.get((*profile, row["layer"] or 0)) for row in free] if has_parts else (),
             units.get(free[0]["corpus"]),
-            (None, None) if statistic is None else statistic.bounds,
+            bounds_in(statistics, ".".join(profile[-2:])),
             fixed,
         )
         x = np.array([row["depth"] or 0.0 for row in free])
         layers = () if free[0]["layer"] is None else tuple(row["layer"] for row in free)
         ends = tuple((row["depth"] or 0.0, row["layer"], row["value"]) for row in every if row.get("fixed"))
-        yield free, Profile(free[0]["model"], free[0]["corpus"], x, numbers, layers, fixed=ends)
-
-
-def read_profiles(
-    store: Store, study: str, rows: Iterable[dict[str, Any]], statistics: Mapping[str, Statistic], which: str = "true"
-) -> Iterator[tuple[list[dict[str, Any]], Profile]]:
-    """Yield the profiles of rows of a study; ``which`` is a condition on the checkpoints that they are of."""
-    facts = {"study": study}
-    written = store.records("SELECT spec FROM studies WHERE study = $study", facts)
-    fixed = any(spec_of(row["spec"]).get("texts") == "fixed" for row in written)
-    units = {row["corpus"]: int(row["texts"]) for row in store.records(CORPUS_SIZES, facts)}
-    parts = store.records(f"SELECT * EXCLUDE (study) FROM text_parts WHERE study = $study AND {which}", facts)
-    return stored_profiles(rows, parts, units, statistics, fixed)
+        yield (*profile, site), free, Profile(free[0]["model"], free[0]["corpus"], x, numbers, layers, fixed=ends)
 
 
 @dataclass(frozen=True)
@@ -316,6 +302,23 @@ def in_common(profiles: Sequence[Profile]) -> tuple[list[Profile], list[str]]:
     return kept, notes
 
 
+def means_in_common(
+    sides: Sequence[Mapping[str, Sequence[Profile]]],
+) -> tuple[list[dict[str, Estimates]], list[str]]:
+    """Return one number of each model, by side, and a note for each profile that lost layers.
+
+    It is the mean over corpora of the means over the layers that all profiles have.
+
+    Args:
+        sides: of each its models, each with a profile for every corpus.
+    """
+    kept, notes = in_common([profile for side in sides for of_model in side.values() for profile in of_model])
+    left = iter(kept)
+    return [
+        {model: over_corpora([next(left).mean for _ in profiles]) for model, profiles in side.items()} for side in sides
+    ], notes
+
+
 def _same_layers(profiles: Sequence[Profile]) -> bool:
     """Tell whether a layer has the same depth in all profiles."""
     depths: dict[int, float] = {}
@@ -328,25 +331,23 @@ def _same_layers(profiles: Sequence[Profile]) -> bool:
     return True
 
 
-def common_depths(profiles: Sequence[Profile]) -> Array:
-    """Return as many evenly spaced depths as the shortest profile has, within the reach of all; equal ones as is."""
-    first = profiles[0].x
-    if all(np.array_equal(profile.x, first) for profile in profiles):
-        return first
+def at_common_points(profiles: Sequence[Profile]) -> tuple[Profile, ...]:
+    """Return profiles over depth at the layers that all have, where models have as many blocks.
+
+    Others are interpolated at as many evenly spaced depths as the shortest has, within the reach of all.
+    """
+    kept, _ = in_common(profiles)
+    if all(np.array_equal(profile.x, kept[0].x) for profile in kept):
+        return tuple(kept)
     low, high = max(profile.x[0] for profile in profiles), min(profile.x[-1] for profile in profiles)
-    return np.linspace(low, high, min(len(profile.x) for profile in profiles))
+    x = np.linspace(low, high, min(len(profile.x) for profile in profiles))
+    return tuple(profile.brought_to(x) for profile in profiles)
 
 
 def mean_profile(origins: Origins, profiles: Sequence[Profile]) -> Profile:
-    """Return the mean over independent models at the layers or depths that their profiles have in common.
-
-    Models of as many blocks have their layers in common; others are interpolated at common depths, without layers.
-    """
-    kept, _ = in_common(profiles)
-    if any(not np.array_equal(profile.x, kept[0].x) for profile in kept):
-        kept = list(profiles)
-    x = common_depths(kept)
-    each = tuple(profile.brought_to(x) for profile in kept)
+    """Return the mean over independent models at the layers or depths that their profiles have in common."""
+    each = at_common_points(profiles)
+    x = each[0].x
     numbers = mean_over(origins, {profile.model: profile.numbers for profile in each})
     fixed = tuple(end for end in each[0].fixed if all(end[0] in {x for x, *_ in of.fixed} for of in each))
     labels = each[0].labels if all(profile.labels == each[0].labels for profile in each) else ()
@@ -356,8 +357,7 @@ def mean_profile(origins: Origins, profiles: Sequence[Profile]) -> Profile:
 def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:
     """Bring the profiles of several models to common points; models that count as one are averaged.
 
-    Over depth, each is interpolated at as many evenly spaced depths as the shallowest model has layers. Over training,
-    the steps that all of them have are kept.
+    Over depth, these are those of :func:`at_common_points`. Over training, the steps that all of them have are kept.
 
     Args:
         profiles: one for each model.
@@ -376,11 +376,12 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
         if len(common) < 2:
             names = ", ".join(p.model for p in kept)
             raise Missing(f"{names} have {len(common)} training steps in common; at least 2 are needed")
-        x, labels, what = np.array(common, dtype=float), tuple(map(str, common)), "step"
+        at = [profile.some([profile.labels.index(step) for step in common]) for profile in kept]
     else:
-        x = common_depths(kept)
-        labels, what = kept[0].names(steps, any_correlation)
-        if x is not kept[0].x:
-            labels, what = tuple(f"{depth:.2f}" for depth in x), "depth"
-    numbers = stacked([stacked([by_model[model].at(x) for model in unit]).averaged() for unit in units])
-    return Points(numbers, x, any_correlation, labels, what)
+        at = list(at_common_points(kept))
+    labels, what = at[0].names(steps, any_correlation)
+    if any(profile.labels != at[0].labels for profile in at):
+        labels, what = tuple(f"{depth:.2f}" for depth in at[0].x), "depth"
+    of_models = {profile.model: profile.numbers for profile in at}
+    numbers = stacked([stacked([of_models[model] for model in unit]).averaged() for unit in units])
+    return Points(numbers, at[0].x, any_correlation, labels, what)

@@ -319,14 +319,14 @@ class Value(UnderView, table="layer_metrics"):
 
 
 class TextParts(UnderView, table="text_parts"):
-    """How much each group of texts moves a main statistic at a layer: what any difference of two of them is sure of.
+    """How much each group of texts moves a main statistic: what any difference of two of them is sure of.
 
     A number minus another number on the same texts, such as that of another layer or another model, has the standard
     error √Σ(a − b)², a and b the lists of both, each times its scale. What a text does to both falls out.
     """
 
     statistic: str = column("statistic, the second part of a number's name", key=True)
-    layer: int = column("0 = embedding, 1..L = blocks", key=True)
+    layer: int = column("0 = embedding, or a number of the whole model; 1..L = blocks", key=True)
     scale: float = column("what the whole numbers of the list are multiples of")
     parts: list[int] = column(
         "list: the part of each group of texts in the number's distance from its expectation, as multiples of scale; "

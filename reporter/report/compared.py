@@ -15,8 +15,9 @@ from reporter.charts.chart import Drawn, Read, filled
 from reporter.charts.layout import Scene
 from reporter.charts.styles import ModelStyle
 from reporter.core.numbers import Measured, estimate
-from reporter.judge.comparison import Side, Sides, compared_views
+from reporter.judge.comparison import compared_views
 from reporter.judge.estimates import FEWEST_MODELS
+from reporter.judge.sides import Side, Sides
 from reporter.report.tables import Row, rows_of
 from reporter.store.rows import spec_of
 

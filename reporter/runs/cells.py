@@ -213,16 +213,18 @@ class Rows:
             if isinstance(row, Value):
                 record["by_definition"] = bool(row.by_definition)
             self.tables.setdefault(row.table.name, []).append(record)
-            if isinstance(row, Value) and statistic is not None and statistic.main and _on_path(row):
+            if isinstance(row, Value) and statistic is not None and statistic.main and row.ci_low is not None:
                 self._add_parts(row, cell)
 
     def _add_parts(self, number: Value, cell: Mapping[str, Any]) -> None:
+        if number.place is not None and number.place.site not in PATH:
+            return
         parts = None if number.spread is None else parts_of(number.spread, number.texts or self.texts or 0, self.seed)
         if parts is not None:
             scale = float(np.abs(parts).max(initial=0.0)) / _LARGEST or 1.0
             row = TextParts(number.statistic, _layer(number) or 0, scale, np.rint(parts / scale).astype(int).tolist())
             self._put(row, cell)
-        if number.spread is not None and cell["view"] == self._first_view:
+        if number.spread is not None and number.place is not None and cell["view"] == self._first_view:
             for influence in self._influences(number, number.spread):
                 self._put(influence, cell)
 
@@ -265,10 +267,6 @@ class Rows:
             | {"reason": reason}
             for (statistic, view, reason), layers in self._missing.items()
         ]
-
-
-def _on_path(number: Value) -> bool:
-    return number.place is not None and number.place.site in PATH and number.ci_low is not None
 
 
 def finite(number: Numeric) -> Numeric:

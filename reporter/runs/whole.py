@@ -25,10 +25,9 @@ from reporter.core.progress import Progress
 from reporter.core.table import FREE
 from reporter.judge.comparison import write_comparison
 from reporter.judge.contrasts import mean_over
-from reporter.judge.facts import with_analyses
+from reporter.judge.facts import bounds_in, with_analyses
 from reporter.judge.judging import judge, registration_lines
-from reporter.judge.kinship import Origins
-from reporter.judge.numbers import PATH
+from reporter.judge.kinship import Kinship, Origins
 from reporter.judge.profiles import Profile, mean_profile, read_profiles
 from reporter.judge.questions import QUESTIONS, STATED, stated
 from reporter.judge.questions.models import write_correlations
@@ -188,9 +187,9 @@ ORDER BY model, checkpoint, corpus, view, metric, statistic, replace(site, 'embe
 def write_over_models(store: Store, study: str, specs: Mapping[str, ModelSpec] | None = None) -> None:
     """Store the mean of every number over the models of a role, where two or more have it.
 
-    Models with several checkpoints are compared at each training step, and all models at their last checkpoint. Models
-    that are copies or relatives count as one. The intervals are those of claims (:mod:`reporter.judge.estimates`): over
-    models from three on, else over texts, and then about these models alone.
+    Models with several checkpoints are compared at each training step, and all models at their last checkpoint. Copies
+    and relatives count as one, also in the number of models. The intervals are those of claims
+    (:mod:`reporter.judge.estimates`): over models from three on, else over texts, and then about these models alone.
 
     Args:
         store: where the numbers are.
@@ -209,14 +208,15 @@ def _over_models(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows: at each layer or common depth, and of the mean over layers."""
     groups: dict[tuple[Any, ...], list[Profile]] = defaultdict(list)
-    for rows, profile in read_profiles(store, study, found, with_analyses()):
-        row = rows[0]
-        site = "block" if row["site"] in PATH else row["site"]
+    statistics = with_analyses()
+    for (*_, site), (row, *_), profile in read_profiles(_reading(store, study), found, statistics):
         for step in [row["step"]] * row["in_steps"] + [None] * row["is_last"]:
             groups[(*((row | {"step": step})[name] for name in _OF_GROUP), site)].append(profile)
     for (*group, site), profiles in groups.items():
-        if len(profiles) < FEWEST_MODELS:
+        count = len(Kinship.of(origins, [profile.model for profile in profiles]).units)
+        if count < FEWEST_MODELS:
             continue
+        bounds = bounds_in(statistics, ".".join(group[-2:]))
         mean = mean_profile(origins, profiles)
         layers = mean.labels or (None,) * len(mean.x)
         sites = ["embedding" if site == "block" and layer == 0 else site for layer in layers]
@@ -226,7 +226,7 @@ def _over_models(
             whole = mean_over(origins, {profile.model: profile.mean for profile in profiles})
             means.append(((None, None, None), whole))
         for place, number in means:
-            values = (*group, *place, len(profiles), float(number.value[0]), *number.ends())
+            values = (*group, *place, count, float(number.value[0]), *number.ends(bounds))
             yield dict(zip(_COLUMNS, values, strict=True))
 
 

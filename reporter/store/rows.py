@@ -204,6 +204,11 @@ def spec_of(text: str | None) -> dict[str, Any]:
     return document.data if not document.problems and isinstance(document.data, dict) else {}
 
 
+def texts_are_fixed(spec: str | None) -> bool:
+    """Tell whether a study says that its texts are no sample of others (``texts: fixed``)."""
+    return spec_of(spec).get("texts") == "fixed"
+
+
 def order_of(spec: str | None) -> dict[str, list[str]]:
     """Return the names of models, corpora, groups and concepts of pairs in the order of a study file.
 

@@ -81,7 +81,7 @@ class OverModels(OfStudy, table="over_models"):
         key=True,
     )
     depth: float | None = column("layer / L; NULL where site is NULL", key=True)
-    models: int = column("number of models in the mean, at least 2")
+    models: int = column("number of independent models in the mean, at least 2; copies and relatives count as one")
     value: float = column("mean over models")
     ci_low: float | None = column(
         "lower end of the interval: over models from three on, over texts for two; NULL where a model of two has no "
@@ -294,8 +294,8 @@ class Finding(OfStudy, table="findings"):
     layer_first: int | None = column("first layer that the finding is about; NULL for all layers")
     layer_last: int | None = column("last layer that the finding is about")
     value: float = column("the number behind the finding (detail.what says what it is)")
-    ci_low: float = column("lower end of the 95 % interval, not corrected")
-    ci_high: float = column("upper end of the interval")
+    ci_low: float | None = column("lower end of the 95 % interval, not corrected; NULL with fixed texts")
+    ci_high: float | None = column("upper end of the interval")
     p: float = column("p-value, two-sided, not corrected")
     p_adjusted: float = column("p-value after Bonferroni's correction for all tests; at most 0.05")
     looked_at: int = column("number of tests on the numbers of the study, significant or not")

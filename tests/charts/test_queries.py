@@ -28,7 +28,7 @@ def numbers(tmp_path_factory):
     """A store with made-up numbers of seven models at two steps and three layers, and those numbers."""
     store = Store(tmp_path_factory.mktemp("training") / "results.duckdb")
     rng = np.random.default_rng(0)
-    made = {(model, step): rng.normal(size=3) for model in ROLES for step in (0, 100)}
+    made = {(model, step): rng.normal(size=3) / 10 for model in ROLES for step in (0, 100)}
     sites = ("embedding", "block", "block")
     for (model, step), values in made.items():
         known = {"study": "s", "model": model, "checkpoint": f"step-{step}"}

@@ -9,9 +9,10 @@ import pytest
 from report.made_up import SMALL, STUDY, fill, fill_whole
 from report.reading import part_of, read, rows_of
 
-from reporter.geometry.intervals import text_error
-from reporter.judge.comparison import Side, _row, differs
+from reporter.geometry.intervals import text_errors
+from reporter.judge.comparison import _row, differs
 from reporter.judge.estimates import Estimates
+from reporter.judge.sides import Side
 from reporter.metrics.base import catalogue
 from reporter.report import render
 from reporter.report.compared import path_of
@@ -88,7 +89,7 @@ def test_a_number_is_the_mean_over_layers_that_no_definition_fixes_at_the_last_c
     )
     a, b = cells.numbers
     for number, (value, low, high) in zip((a, b), means.to_numpy(), strict=True):
-        half = 1.96473 * text_error(value, low, high, 500, (-1, 1))  # as a claim has it: widened for skewed texts
+        half = 1.96473 * max(text_errors(value, low, high, 500, (-1, 1)))  # as a claim has it: widened for skewed texts
         assert reach(number) == pytest.approx([value, value - half, value + half], rel=1e-4)
     (of_a, low, _), (of_b, _, high) = a.measured, b.measured
     half = ((of_a - low) ** 2 + (high - of_b) ** 2) ** 0.5

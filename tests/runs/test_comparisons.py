@@ -7,6 +7,7 @@ import pytest
 from runs.conftest import DEC, INLINE, select
 from scipy import stats
 
+from reporter.app.diff import compare
 from reporter.judge.questions.models import correlate
 
 BASED = ("  dec: {", "  dec: {base: enc, scores: {glue: 0.5}, ")
@@ -47,6 +48,23 @@ def test_corpora_are_compared_and_so_are_a_model_and_its_base(measured, store, c
     assert select(store, scores) == [("enc", '{"glue": 0.7}')]
     measured()
     assert select(store, "SELECT DISTINCT kind FROM differences") == ["corpora"]
+
+
+def test_diff_says_of_two_models_what_the_comparison_says(finished_store):
+    """The same difference, interval and p at every layer of every main statistic."""
+    found = compare("tiny:dec", "tiny:enc", finished_store.path.parent).numbers
+    rows = [row for values in found.rows if (row := dict(zip(found.columns, values, strict=True)))["site"] != "final"]
+    listed = {
+        (row["statistic"], row["corpus"], view, row["layer"]): row for row in rows for view in row["view"].split(", ")
+    }
+    names, checked = ("value", "ci_low", "ci_high"), 0
+    for row in finished_store.records("FROM comparisons WHERE span = 'layer' AND side <> minus AND corpus = 'nested'"):
+        if number := listed.get((row["statistic"], row["corpus"], row["view"], row["layer_first"])):
+            said, turned = [number["delta"], number["ci_low"], number["ci_high"]], row["side"] == "dec"
+            stored = [-row[names[place]] for place in (0, 2, 1)] if turned else [row[name] for name in names]
+            assert [*said, number["p"]] == pytest.approx([*stored, row["p"]]) and number["texts"] == "paired"
+            checked += 1
+    assert checked > 10
 
 
 def test_the_smaller_corpus_decides_whether_a_difference_has_an_interval(measured, store):

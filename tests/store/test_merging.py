@@ -41,7 +41,7 @@ def folder(tmp_path, empty):
         store.put("corpora", ["study", "corpus"], corpus)
         for model in models:
             item = {"study": study, "model": model, "checkpoint": "final"}
-            facts = {"position": 1, "is_last": True, "fingerprint": "w", "status": "done"}
+            facts = {"position": 1, "is_last": True, "fingerprint": f"w of {model}", "status": "done"}
             store.put("models", list(item), item | facts)
             store.commit_cell(cell(**item, inputs={"options": "i"}, finished=finished), numbers())
         alter(store.path, change or "SELECT 1")
@@ -111,7 +111,7 @@ LAYER = "view text tokens, statistic norm, site block, layer"
 CELL_OF_BERT = "cell bert × final × wiki × motion"
 OTHER = "UPDATE models SET fingerprint = 'v';UPDATE cells SET metric = 'anisotropy' WHERE model = 'bert'"
 CONTRADICTIONS = {  # what changes in the other folder, and how that is named
-    OTHER: "'bert', checkpoint 'final': the hash of its weights is w in one, v in two",
+    OTHER: "'bert', checkpoint 'final': the hash of its weights is w of bert in one, v in two",
     "UPDATE corpora SET content_hash = 'd'": "study 's', corpus 'wiki': the hash of its texts is c in one, d in two",
     """UPDATE cells SET fingerprint = 'f', inputs = '{"options": 1}'""": f"{CELL_OF_BERT}: the input 'options' is i",
     "UPDATE cells SET fingerprint = 'f', inputs = NULL": "the input 'options' is i in one, null in two",

@@ -54,7 +54,7 @@ def _compare(a: str, b: str, out: Path) -> Comparison:
     with side_by_side(sides) as connection:
         specs = [connection.execute(f"SELECT spec FROM {side}_studies").fetchone() for side in "ab"]
         blocks = block_counts(connection) if sides[0].model else None
-        summary, numbers, profiles = number_changes(connection)
+        summary, numbers, profiles = number_changes(connection, blocks)
         return Comparison(
             *sides,
             spec=spec_changes(*(row[0] if row else None for row in specs)),

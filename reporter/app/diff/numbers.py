@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from reporter.app.diff.contrasts import Blocks, bring_to_common_depths, contrasts
 from reporter.judge.facts import declared, main_statistics
 from reporter.metrics.analysis import analyses
 from reporter.metrics.base import catalogue
@@ -26,16 +27,12 @@ def _pair(column: str) -> str:
     return f"CASE WHEN {a} IS NOT DISTINCT FROM {b} THEN {a} ELSE {a} || ' | ' || {b} END"
 
 
-def paired() -> str:
-    """Return the query that joins the numbers of both sides.
-
-    Its columns are ``NAMES`` and, for each side ``a`` and ``b``: the number, ``low_…``, ``high_…``, and ``in_…``, which
-    is NULL if that side has no such row.
-    """
-    return " UNION ALL BY NAME ".join(_joins())
-
-
 def _joins() -> Iterator[str]:
+    """Yield the queries that join the numbers of both sides.
+
+    Their columns are ``NAMES`` and, for each side ``a`` and ``b``: the number, ``low_…``, ``high_…``, and ``in_…``,
+    which is NULL if that side has no such row.
+    """
     models = {"model": _pair("model"), "checkpoint": _pair("checkpoint")}
     yield _join("layer_metrics", {})
     yield _join("layer_pairs", models | {"site": "NULL", "layer": "layer_a", "layer_b": "layer_b"})
@@ -70,14 +67,15 @@ def _join(
     table = find_table(name)
     sql = {column: column for column in NAMES} | {"layer_b": "NULL"} | dict(names)
     columns = [f'"{column}"' for column in table.types if column != "study"]
-    numbers = []
+    numbers = [f"'{name}' AS source"]
     for side in "ab":
         numbers.append(f"{side}.present AS in_{side}")
         for column, alias in zip((value, *interval), (side, f"low_{side}", f"high_{side}"), strict=True):
             numbers.append(f'{side}."{column}"::DOUBLE AS {alias}' if column else f"NULL::DOUBLE AS {alias}")
     on = " AND ".join(f'a."{key}" IS NOT DISTINCT FROM b."{key}"' for key in keys or table.key if key != "study")
     return f"""
-(SELECT {", ".join(f"{sql[column]} AS {column}" for column in NAMES)}, a, b, low_a, low_b, high_a, high_b, in_a, in_b
+(SELECT {", ".join(f"{sql[column]} AS {column}" for column in NAMES)}, source, a, b, low_a, low_b, high_a, high_b,
+  in_a, in_b
 FROM (
   SELECT {", ".join(f"coalesce(a.{column}, b.{column}) AS {column}" for column in columns)}, {", ".join(numbers)}
   FROM (SELECT *, true AS present FROM a_{name} {among}) AS a
@@ -85,16 +83,10 @@ FROM (
 ))"""
 
 
-# The interval of b - a if both are independent, from the intervals of a and of b: the root of the summed squares of
-# the two distances that face each other (MOVER; Zou & Donner 2008, Statistics in Medicine 27, 1693-1702). For
-# symmetric intervals these are the half widths. Where both sides read the same texts and have their parts, the interval
-# of the difference on these texts counts (`paired_over_texts`), which is narrower.
-#
 # Token sets with the same numbers of a profile on both sides count once: no sinks, and two sets are the same.
 _WHOSE = "metric, statistic, model, checkpoint, corpus"
-_PLACE = ("metric", "statistic", "model", "checkpoint", "corpus", "view", "site", "layer")
-_JUDGED = f"""
-CREATE TEMP TABLE judged AS
+_NUMBERS = f"""
+CREATE TEMP TABLE numbers AS
 WITH signed AS (
   SELECT {_WHOSE}, view, hash(list(
     (site, layer, layer_b, a, b, low_a, high_a, low_b, high_b, in_a, in_b)
@@ -103,39 +95,36 @@ WITH signed AS (
 ), together AS (
   SELECT {_WHOSE}, min(view) AS view, string_agg(view, ', ' ORDER BY view) AS views FROM signed
   GROUP BY {_WHOSE}, sign
-), once AS (
-  SELECT paired.* REPLACE (coalesce(views, paired.view) AS view), if(b >= a, down, up) AS reach
-  FROM paired LEFT JOIN together
-    ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM together.{name}" for name in (*_WHOSE.split(", "), "view"))}
-  LEFT JOIN paired_over_texts AS texts
-    ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM texts.{name}" for name in _PLACE)} AND layer_b IS NULL
-  WHERE paired.view IS NULL OR views IS NOT NULL
-), sized AS (
-  SELECT *, b - a AS delta,
-    CASE WHEN b >= a THEN high_a - a ELSE a - low_a END AS towards_b,
-    CASE WHEN b >= a THEN b - low_b ELSE high_b - b END AS towards_a,
-    {SAME} * greatest(abs(a), abs(b), {SMALLEST}) AS tolerance
-  FROM once
 )
-SELECT * EXCLUDE (towards_a, towards_b, in_a, in_b, reach),
-  CASE WHEN reach IS NOT NULL THEN reach
-    WHEN towards_a IS NOT NULL OR towards_b IS NOT NULL
-    THEN sqrt(greatest(coalesce(towards_a, 0), 0) ** 2 + greatest(coalesce(towards_b, 0), 0) ** 2) END AS interval,
-  CASE WHEN reach IS NOT NULL THEN 'paired' WHEN interval IS NOT NULL THEN 'not paired' END AS texts,
+SELECT row_number() OVER () AS id, paired.* REPLACE (coalesce(views, paired.view) AS view), paired.view AS one_view,
+  b - a AS delta, abs(delta) > {SAME} * greatest(abs(a), abs(b), {SMALLEST}) AS differs
+FROM paired LEFT JOIN together
+  ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM together.{name}" for name in (*_WHOSE.split(", "), "view"))}
+WHERE paired.view IS NULL OR views IS NOT NULL
+"""
+_DIFFERING = """
+SELECT numbers.* REPLACE (one_view AS view), down, up FROM numbers LEFT JOIN paired_over_texts AS texts
+  ON (numbers.metric, numbers.statistic, numbers.corpus, one_view) = (texts.metric, texts.statistic, texts.corpus,
+    texts.view) AND numbers.site IS NOT DISTINCT FROM texts.site AND numbers.layer IS NOT DISTINCT FROM texts.layer
+    AND layer_b IS NULL
+WHERE differs
+"""
+_JUDGED = """
+CREATE TEMP TABLE judged AS
+SELECT numbers.*, ci_low, ci_high, p, texts, if(delta >= 0, delta - ci_low, ci_high - delta) AS interval,
   CASE WHEN in_b IS NULL THEN 'only in A'
     WHEN in_a IS NULL THEN 'only in B'
-    WHEN a IS NULL AND b IS NULL THEN 'same'
-    WHEN b IS NULL THEN 'NULL in B'
-    WHEN a IS NULL THEN 'NULL in A'
-    WHEN abs(delta) <= tolerance THEN 'same'
+    WHEN b IS NULL AND a IS NOT NULL THEN 'NULL in B'
+    WHEN a IS NULL AND b IS NOT NULL THEN 'NULL in A'
+    WHEN differs IS NOT TRUE THEN 'same'
     WHEN abs(delta) <= interval THEN 'within'
     ELSE 'changed' END AS change
-FROM sized
+FROM numbers LEFT JOIN contrasts USING (id)
 """
 
 _SUMMARY = """
 SELECT metric, count(*) FILTER (change NOT IN ('only in A', 'only in B')) AS compared,
-  count(interval) FILTER (delta IS NOT NULL) AS "with interval",
+  count(*) FILTER (delta IS NOT NULL AND coalesce(low_a, low_b, ci_low) IS NOT NULL) AS "with interval",
   count(*) FILTER (change = 'same') AS same,
   count(*) FILTER (change = 'within') AS "within interval",
   count(*) FILTER (change = 'changed') AS changed,
@@ -149,7 +138,7 @@ FROM judged GROUP BY metric ORDER BY metric
 # Largest first: in intervals where there is one, else in parts of the number; never the two kinds in one order. Chance
 # levels come last.
 _CHANGED = f"""
-SELECT change, {", ".join(NAMES)}, a, b, delta, interval, texts,
+SELECT change, {", ".join(NAMES)}, a, b, delta, ci_low, ci_high, p, interval, texts,
   abs(delta) / nullif(interval, 0) AS intervals,
   abs(delta) / greatest(abs(a), abs(b), {SMALLEST}) AS relative
 FROM judged WHERE change NOT IN ('same', 'within')
@@ -182,16 +171,20 @@ ORDER BY NOT any_value(main), NOT any_value(measured), ends_with(statistic, '_fl
 """
 
 
-def number_changes(connection: duckdb.DuckDBPyConnection) -> tuple[Result, Result, Result]:
+def number_changes(connection: duckdb.DuckDBPyConnection, blocks: Blocks) -> tuple[Result, Result, Result]:
     """Return counts by metric, each number that changed, and the changes of each statistic over layers.
 
     A number changed if both sides differ by more than the interval of their difference: on the same texts, where both
     have their parts, else as if independent, which is too wide on the same texts: every "changed" is a change then, and
     some "within" are too. Of independent estimates one in twenty changes by chance. A number without an
     interval changed if it differs by more than ``SAME``. Views with equal numbers count once. The largest changes come
-    first.
+    first. Models that differ in their number of ``blocks`` are compared at the relative depths of the shallower one.
     """
-    connection.execute(f"CREATE TEMP VIEW paired AS {paired()}")
+    if blocks is not None:
+        bring_to_common_depths(connection, blocks)
+    connection.execute(f"CREATE TEMP VIEW paired AS {' UNION ALL BY NAME '.join(_joins())}")
+    connection.execute(_NUMBERS)
+    connection.register("contrasts", contrasts(connection, connection.execute(_DIFFERING).df(), blocks))
     connection.execute(_JUDGED)
     profiles = _result(connection, _PROFILES, {"main": [*main_statistics()], "measured": [*catalogue(), *analyses()]})
     return _result(connection, _SUMMARY), _result(connection, _CHANGED), profiles

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from reporter.app.diff.contrasts import DEEPER, Blocks
 from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError, UsageError, hint, one_line
-from reporter.judge.estimates import Estimates
-from reporter.judge.profiles import Profile, in_common
+from reporter.core.table import Table
 from reporter.store.checking import table_columns, version_of
 from reporter.store.opening import attached, opened
 from reporter.store.schema import tables
@@ -150,12 +146,11 @@ def side_by_side(sides: Sequence[DiffSide]) -> Iterator[duckdb.DuckDBPyConnectio
         A connection with the views ``a_TABLE`` and ``b_TABLE`` for every table of today: that side's rows, without
         ``study``. What an older file lacks is empty or NULL. Of sides that are single models, views have that model's
         rows alone, of its last checkpoint, and both sides' model has the same name; what is of the whole study and of
-        no model is left out. The table ``paired_over_texts`` has what is known of differences on the same texts: how
-        far their intervals reach below (``down``) and above (``up``).
+        no model is left out. The table ``paired_over_texts`` has the differences that the study stored: how far their
+        intervals reach below (``down``) and above (``up``).
 
-        Of two models of different depth, the deeper one's profiles in ``layer_metrics`` are interpolated at the
-        relative depths of the other one's layers, and have these layers' numbers. Every other table whose rows are
-        about layers or blocks is empty.
+        Of two models of different depth, the deeper one's ``layer_metrics`` are its view ``DEEPER``. Every other table
+        whose rows are about layers or blocks is empty.
 
     Raises:
         ReporterError: a file cannot be read.
@@ -172,182 +167,76 @@ def side_by_side(sides: Sequence[DiffSide]) -> Iterator[duckdb.DuckDBPyConnectio
     with attached(files) as connection:
         try:
             both = " | ".join(dict.fromkeys(side.model for side in sides if side.model))
-            depths = [_depth_of(connection, side, name) for side, name in zip(sides, names, strict=True)]
-            common = min(depths) if 0 < min(depths) < max(depths) else None
-            for prefix, side, name, depth in zip("ab", sides, names, depths, strict=True):
-                present = table_columns(connection, name)
-                for statement in _views(prefix, side, name, present, both, (depth, common) if common else None):
-                    connection.execute(statement)
-            connection.execute(_paired(sides, names[0] if names[0] == names[1] else None, present))
-            _pair_by_parts(connection, depths if common else (0, 0))
+            present, blocks = {name: table_columns(connection, name) for name in files}, None
+            for table in sorted(tables().values(), key=lambda table: table.name != "models"):
+                for prefix, side, name in zip("ab", sides, names, strict=True) if "study" in table.types else ():
+                    connection.execute(
+                        _view(table, prefix, side, name, present[name].get(table.name, ()), both, blocks)
+                    )
+                if table.name == "models" and sides[0].model:
+                    blocks = block_counts(connection)
+            for statement in _stored(sides, names[0] if names[0] == names[1] else None, present[names[0]]):
+                connection.execute(statement)
             yield connection
         except duckdb.Error as problem:
             raise ReporterError(f"cannot compare {sides[0]} and {sides[1]}: {problem}") from problem
 
 
-def _depth_of(connection: duckdb.DuckDBPyConnection, side: DiffSide, database: str) -> int:
-    """Return how many blocks a side's model has; 0 for a study, and where it is not known."""
-    if side.model is None:
-        return 0
-    query = f'SELECT max(layers) FROM "{database}".models WHERE study = ? AND model = ? AND is_last'
-    row = connection.execute(query, [side.study, side.model]).fetchone()
-    return int(row[0] or 0) if row else 0
-
-
-def block_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int] | None:
+def block_counts(connection: duckdb.DuckDBPyConnection) -> Blocks:
     """Return the numbers of blocks of two models that differ in depth, of a connection of `side_by_side`."""
     rows = [connection.execute(f"SELECT max(layers) FROM {side}_models").fetchone() for side in "ab"]
     a, b = (int(row[0] or 0) if row else 0 for row in rows)
     return (a, b) if a and b and a != b else None
 
 
-def _interpolated(rows: str, depth: int, common: int) -> str:
-    """Return the query of a model's profiles at the relative depths of a shallower model's layers.
-
-    A layer that lies between two of the model's layers takes their numbers in proportion, ends of intervals included.
-    """
-    blend = (
-        f"lower.$ + (upper.$ - lower.$) * ((place * {depth}) % {common}) / {common} AS $".replace("$", name)
-        for name in ("value", "ci_low", "ci_high")
-    )
-    same = " AND ".join(f"lower.{name} = upper.{name}" for name in ("corpus", "view", "metric", "statistic", "path"))
-    return f"""(
-WITH own AS (SELECT *, if(site IN ('embedding', 'block'), 'path', site) AS path {rows})
-SELECT * EXCLUDE (path) FROM own WHERE layer IS NULL
-UNION ALL BY NAME
-SELECT lower.* EXCLUDE (path) REPLACE (place AS layer, {", ".join(blend)})
-FROM (SELECT unnest(range({common} + 1))::INTEGER AS place)
-JOIN own AS lower ON lower.layer = (place * {depth}) // {common}
-JOIN own AS upper ON upper.layer = (place * {depth} + {common} - 1) // {common} AND {same}
-)"""
-
-
-def _views(
-    prefix: str,
-    side: DiffSide,
-    database: str,
-    present: Mapping[str, Sequence[str]],
-    both: str,
-    depths: tuple[int, int] | None,
-) -> Iterator[str]:
+def _view(table: Table, prefix: str, side: DiffSide, file: str, has: Sequence[str], both: str, blocks: Blocks) -> str:
     of_study = f"study = {quoted(side.study)}"
     last = (
-        f'(SELECT checkpoint FROM "{database}".models '
-        f"WHERE {of_study} AND model = {quoted(side.model or '')} AND is_last)"
+        f'(SELECT checkpoint FROM "{file}".models WHERE {of_study} AND model = {quoted(side.model or "")} AND is_last)'
     )
     wanted_values = {"model": quoted(side.model or ""), "checkpoint": last}
     shown = {"model": quoted(both), "checkpoint": "'final'"}
-    for table in tables().values():
-        if "study" not in {column.name for column in table.columns}:
-            continue
-        columns_present = present.get(table.name, ())
-        where, renamed = [of_study], dict[str, str]()
-        if side.model is not None:
-            held = {c.name: part for c in table.columns if (part := re.sub("_[ab]$", "", c.name)) in wanted_values}
-            where += [f'"{name}" = {wanted_values[part]}' for name, part in held.items() if name in columns_present]
-            renamed = {name: shown[part] for name, part in held.items()}
-            if not held and table.name not in _OF_STUDY:
-                columns_present = ()
-        if depths and table.name not in _AT_DEPTHS and any(map(_BY_DEPTH.search, table.types)):
-            columns_present = ()
-        columns = ", ".join(
-            f'{renamed.get(c.name, _named(c.name))} AS "{c.name}"'
-            if c.name in columns_present
-            else f'NULL::{c.type} AS "{c.name}"'
-            for c in table.columns
-            if c.name != "study"
-        )
-        source = f'FROM "{database}".{table.name} WHERE {" AND ".join(where)}' if columns_present else "WHERE false"
-        if columns_present and depths and depths[0] > depths[1] and table.name == "layer_metrics":
-            source = f"FROM {_interpolated(source, *depths)}"
-        yield f"CREATE TEMP VIEW {prefix}_{table.name} AS SELECT {columns} {source}"
+    where, renamed = [of_study], dict[str, str]()
+    if side.model is not None:
+        held = {c.name: part for c in table.columns if (part := re.sub("_[ab]$", "", c.name)) in wanted_values}
+        where += [f'"{name}" = {wanted_values[part]}' for name, part in held.items() if name in has]
+        renamed = {name: shown[part] for name, part in held.items()}
+        has = has if held or table.name in _OF_STUDY else ()
+    if blocks and table.name not in _AT_DEPTHS and any(map(_BY_DEPTH.search, table.types)):
+        has = ()
+    columns = ", ".join(
+        f'''{renamed.get(c.name, f'"{c.name}"')} AS "{c.name}"''' if c.name in has else f'NULL::{c.type} AS "{c.name}"'
+        for c in table.columns
+        if c.name != "study"
+    )
+    source = f'FROM "{file}".{table.name} WHERE {" AND ".join(where)}' if has else "WHERE false"
+    deeper = blocks and blocks["ab".index(prefix)] > min(blocks) and table.name == "layer_metrics"
+    return f"CREATE TEMP VIEW {prefix}_{DEEPER if deeper else table.name} AS SELECT {columns} {source}"
 
 
-_PAIRED = "metric, statistic, model, checkpoint, corpus, view, site, layer"
+_STORED = (
+    ("differences", "metric, statistic, corpus_a, view, site, layer", ("model_a", "model_b"), "corpus_a = corpus_b"),
+    (
+        "probe_differences",
+        "'probes', statistic, probe, 'text tokens', if(layer = 0, 'embedding', 'block'), layer",
+        ("model", "other"),
+        "last",
+    ),
+)
+"""Tables of one model minus the other, paired over texts, of a model and its base: what a row is of, and which rows."""
 
 
-def _paired(sides: Sequence[DiffSide], database: str | None, present: Mapping[str, Sequence[str]]) -> str:
-    """Return the statement for what the study stored of one model minus the other, paired over texts.
-
-    That is of a model and its base: numbers of metrics in ``differences``, accuracies in ``probe_differences``.
-    """
+def _stored(sides: Sequence[DiffSide], database: str | None, present: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield the statements for what the study stored of a model minus its base, as B minus A."""
     a, b = sides
-    models = ", ".join(quoted(side.model or "") for side in sides)
-    which = f"study = {quoted(a.study)} AND kind = 'base' AND ci_low IS NOT NULL"
-    name = quoted(" | ".join(dict.fromkeys(side.model for side in sides if side.model)))
-    both = f"{name} AS model, 'final' AS checkpoint"
-    # The stored difference may be that of the first minus the second: then its interval is turned round.
-    turned = f"= {quoted(a.model or '')}"
-    parts = [
-        "SELECT '' AS metric, '' AS statistic, '' AS model, '' AS checkpoint, '' AS corpus, '' AS view, '' AS site, "
-        "0 AS layer, 0.0 AS down, 0.0 AS up WHERE false"
-    ]
-    if a.study == b.study and a.model and b.model and database is not None:
-        ends = "if({0}, ci_high - value, value - ci_low) AS down, if({0}, value - ci_low, ci_high - value) AS up"
-        if "corpus_a" in present.get("differences", ()):
-            parts.append(
-                f"SELECT metric, statistic, {both}, corpus_a AS corpus, view, site, layer, "
-                f'{ends.format(f"model_a {turned}")} FROM "{database}".differences '
-                f"WHERE {which} AND model_a IN ({models}) AND model_b IN ({models}) AND corpus_a = corpus_b"
+    names = "metric VARCHAR, statistic VARCHAR, corpus VARCHAR, view VARCHAR, site VARCHAR, layer INTEGER"
+    yield f"CREATE TEMP TABLE paired_over_texts ({names}, down DOUBLE, up DOUBLE)"
+    for table, columns, models, where in _STORED:
+        if a.study == b.study and a.model and b.model and database and models[0] in present.get(table, ()):
+            both = f"({quoted(a.model)}, {quoted(b.model)})"
+            ends = "if({0}, ci_high - value, value - ci_low), if({0}, value - ci_low, ci_high - value)"
+            yield (
+                f"INSERT INTO paired_over_texts SELECT {columns}, {ends.format(f'{models[0]} = {quoted(a.model)}')} "
+                f"FROM \"{database}\".{table} WHERE study = {quoted(a.study)} AND kind = 'base' AND ci_low IS NOT NULL "
+                f"AND {models[0]} IN {both} AND {models[1]} IN {both} AND {where}"
             )
-        if "statistic" in present.get("probe_differences", ()):
-            parts.append(
-                f"SELECT 'probes' AS metric, statistic, {both}, probe AS corpus, 'text tokens' AS view, "
-                f"if(layer = 0, 'embedding', 'block') AS site, layer, {ends.format(f'model {turned}')} "
-                f'FROM "{database}".probe_differences WHERE {which} AND last AND model IN ({models}) '
-                f"AND other IN ({models})"
-            )
-    return f"CREATE TEMP TABLE paired_over_texts AS {' UNION ALL BY NAME '.join(parts)}"
-
-
-_OF_TEXTS = """
-SELECT metric, statistic, model, checkpoint, p.corpus, view, layer, scale, parts, coalesce(c.clusters, c.texts) AS texts
-FROM {side}_text_parts AS p JOIN {side}_corpora AS c USING (corpus)
-WHERE corpus IN (SELECT a.corpus FROM a_corpora AS a JOIN b_corpora AS b USING (corpus, content_hash))
-"""
-"""Parts of texts of one side, on the corpora of which both sides read the same texts."""
-
-
-def _pair_by_parts(connection: duckdb.DuckDBPyConnection, depths: Sequence[int]) -> None:
-    """Put the intervals of differences on the same texts in the place of stored ones, where both sides have parts.
-
-    Args:
-        connection: of :func:`side_by_side`.
-        depths: blocks of both models where these differ, else 0; the deeper one is interpolated.
-    """
-    import pandas as pd
-
-    a, b = (_errors_of(connection, side, depth) for side, depth in zip("ab", depths, strict=True))
-    rows = []
-    for key in a.keys() & b.keys():
-        both = in_common([a[key], b[key]])[0]
-        shallow = min(both, key=lambda profile: len(profile.x))
-        mine, theirs = (profile.at(shallow.x) for profile in both)
-        if mine.parts is not None and theirs.parts is not None and mine.parts.shape == theirs.parts.shape:
-            low, high = theirs.minus(mine, paired=True).interval()
-            for layer, down, up in zip(shallow.labels, -low, high, strict=True):
-                rows.append((*key, "block" if layer else "embedding", layer, float(down), float(up)))
-    if rows:
-        found = pd.DataFrame(rows, columns=[*_PAIRED.split(", "), "down", "up"])
-        connection.register("by_parts", found)
-        connection.execute(
-            f"DELETE FROM paired_over_texts WHERE ({_PAIRED}) IN (SELECT ({_PAIRED}) FROM by_parts); "
-            "INSERT INTO paired_over_texts BY NAME FROM by_parts"
-        )
-
-
-def _errors_of(connection: duckdb.DuckDBPyConnection, side: str, depth: int) -> dict[tuple[Any, ...], Profile]:
-    """Return the errors of one side's profiles over texts, all values 0, by what they are of."""
-    rows: dict[tuple[Any, ...], list[tuple[int, NDArray[np.float64], int]]] = defaultdict(list)
-    for *key, layer, scale, parts, texts in connection.execute(_OF_TEXTS.format(side=side)).fetchall():
-        rows[tuple(key)].append((layer, scale * np.array(parts, dtype=np.float64), int(texts)))
-    profiles = {}
-    for key, of_layers in rows.items():
-        layers, parts, texts = zip(*sorted(of_layers, key=lambda row: row[0]), strict=True)
-        numbers = Estimates.of_parts(np.zeros(len(layers)), np.stack(parts), min(texts))
-        profiles[key] = Profile("", "", np.array(layers) / (depth or 1), numbers, layers)
-    return profiles
-
-
-def _named(column: str) -> str:
-    return f'"{column}"'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -12,13 +12,12 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from reporter.core.places import place
 from reporter.judge import claims
-from reporter.judge.contrasts import Group, difference, over_corpora, paired
-from reporter.judge.estimates import FEWEST_MODELS, Bounds, Estimates, clipped
+from reporter.judge.contrasts import Group, contrast
+from reporter.judge.estimates import FEWEST_MODELS, Bounds, Estimates
 from reporter.judge.facts import declared
-from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing, Numbers
 from reporter.judge.outcomes import THESE_MODELS, Detail, Outcome, Range, inequalities
-from reporter.judge.profiles import Profile, Profiles, in_common
+from reporter.judge.profiles import Profile, Profiles, means_in_common
 from reporter.metrics.base import Statistic
 from reporter.study import Study
 from reporter.study import claims as forms
@@ -150,24 +149,20 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
     source = Profiles(numbers, claim.metric, view, claim.site, layer=claim.layer)
     notes += claims.at_equal_size(numbers, claim.metric, a.corpora, b.corpora)
     (found_a, each_a), (found_b, each_b) = _groups(source, (a, b), notes)
-    same = dict(each_a).keys() == dict(each_b).keys() and a.corpora != b.corpora
-    if not same and (both := dict(each_a).keys() & dict(each_b).keys()):
+    same = each_a.keys() == each_b.keys() and a.corpora != b.corpora
+    if not same and (both := each_a.keys() & each_b.keys()):
         raise Missing(f"`a` and `b` both include {', '.join(sorted(both))}; remove them from one side")
-    if same:
-        estimates, g = paired(found_a, found_b.ordered(found_a.models))
-    else:
-        estimates, g = difference(found_a, found_b, same_texts=a.corpora == b.corpora)
+    estimates, g = contrast(found_a, found_b, same_texts=a.corpora == b.corpora)
     least, note = claims.smallest_effect(
         numbers, claim.metric, claim.at_least, np.concatenate([found_a.values, found_b.values])
     )
     notes += [note] if note else []
-    fixed = numbers.study.texts == "fixed"
-    certain = bool(np.isfinite(estimates.error).all())
+    certain, bounds = estimates.known, numbers.facts.bounds(claim.metric)
     where = _layer_text(numbers.facts.statistic(claim.metric), claim.layer)
     corpora = list(dict.fromkeys([*a.corpora, *b.corpora]))
-    models = list(dict.fromkeys(model for model, *_ in (*each_a, *each_b)))
+    models = list({**each_a, **each_b})
     few = [side for side in (found_a, found_b) if len(side.models) < FEWEST_MODELS]
-    if certain and few and not fixed:
+    if certain and few and not estimates.fixed:
         whom = dict.fromkeys(model for side in few for model in side.models)
         notes.append(f"the interval for {', '.join(whom)} is over texts: {THESE_MODELS}")
     if not same and (begins := claims.first_token_differences(numbers, models, view)):
@@ -175,7 +170,7 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
             f"warning: texts begin differently ({begins}), and {view} include these first tokens; the token "
             "set without sinks leaves them out"
         )
-    notes += [] if same else _copies(numbers, [model for model, *_ in each_a], [model for model, *_ in each_b])
+    notes += [] if same else _copies(numbers, each_a, each_b)
     detail = Detail(
         statistic=f"{claim.metric} ({where}): {a.name} minus {b.name}",
         definition=_rule(claim.is_, a.name, b.name, least),
@@ -183,22 +178,15 @@ def differ_finding(numbers: Numbers, written_claim: DifferClaim, view: str, base
         corpora=corpora,
         effect={"a": a.name, "b": b.name, "mean_a": found_a.mean, "mean_b": found_b.mean}
         | {"n_a": len(found_a.values), "n_b": len(found_b.values), "g": g},
-        evidence=[
-            row
-            for each, side in ((each_a, a), (each_b, b))
-            for row in _evidence(each, side, numbers.facts.bounds(claim.metric), fixed)
-        ],
+        evidence=[*_evidence(each_a, a, bounds), *_evidence(each_b, b, bounds)],
         notes=notes,
         sql=claims.layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
     )
     unsure = next((side for side in (found_a, found_b) if not side.known), found_a)
-    alone = {}
-    if same and len(each_a) > 1:
-        alone = _by_itself(numbers, claim, each_a, each_b, least)
+    alone = _by_itself(numbers, claim, each_a, each_b, least) if same and len(each_a) > 1 else {}
     more: dict[str, Any] = {"why": "" if certain else claims.no_error(len(unsure.values), unsure.models), "each": alone}
     more |= {"models": 0 if few else min(len(found_a.values), len(found_b.values)), "detail": detail}
-    finding = _tested(numbers, claim, estimates, least, f"{a.name} minus {b.name}", **more)
-    return finding.as_exact() if fixed and certain and len(few) == 2 else finding
+    return _tested(numbers, claim, estimates, least, f"{a.name} minus {b.name}", **more)
 
 
 def _layer_text(statistic: Statistic | None, layer: int | str | None) -> str:
@@ -209,21 +197,22 @@ def _layer_text(statistic: Statistic | None, layer: int | str | None) -> str:
 
 def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float) -> dict[str, Outcome]:
     """Return what is found of each model by itself, on both sides' corpora."""
-    other, findings, name = dict(b), dict[str, Outcome](), "the difference"
-    for model, number in a:
-        finding = _tested(numbers, claim, number.minus(other[model]), least, name, detail=Detail(name))
-        finding = finding if finding.tested else replace(finding, why=claims.no_error(1, [model]))
-        findings[model] = finding.as_exact() if finding.tested and numbers.study.texts == "fixed" else finding
-    return findings
+    gaps = {model: number.minus(b[model]) for model, number in a.items()}
+    why = {model: "" if gap.known else claims.no_error(1, [model]) for model, gap in gaps.items()}
+    detail = Detail("the difference")
+    return {
+        m: _tested(numbers, claim, gap, least, detail.statistic, why=why[m], detail=detail) for m, gap in gaps.items()
+    }
 
 
 def _tested(numbers: Numbers, claim: Differ, estimates: Estimates, least: float, name: str, **more: Any) -> Outcome:
-    certain, bounds = bool(np.isfinite(estimates.error).all()), claims.difference_bounds(numbers, claim.metric)
+    certain, bounds = estimates.known, claims.difference_bounds(numbers, claim.metric)
     tests = inequalities(estimates, claim.is_, least, name)
-    return Outcome.of(*tests, certain, bounds, wanted=Range.of(claim.is_, least), **more)
+    finding = Outcome.of(*tests, certain, bounds, wanted=Range.of(claim.is_, least), **more)
+    return finding.as_exact() if certain and estimates.fixed else finding
 
 
-def _copies(numbers: Numbers, a: Sequence[str], b: Sequence[str]) -> list[str]:
+def _copies(numbers: Numbers, a: _Each, b: _Each) -> list[str]:
     prints = numbers.facts.origins.fingerprints
     same = [(first, two) for first in a for two in b if first in prints and prints[first] == prints.get(two)]
     return [f"warning: {first} and {two} have the same weights, so they cannot differ" for first, two in same]
@@ -246,7 +235,7 @@ def _read_side(numbers: Numbers, side: Any, claim: Differ, view: str, baseline: 
     return _Side(name, tuple(models), numbers.facts.named(names or claim.models), tuple(on))
 
 
-_Each = Sequence[tuple[str, Estimates]]
+_Each = Mapping[str, Estimates]
 
 
 def _groups(source: Profiles, sides: Sequence[_Side], notes: list[str]) -> Iterator[tuple[Group, _Each]]:
@@ -256,28 +245,20 @@ def _groups(source: Profiles, sides: Sequence[_Side], notes: list[str]) -> Itera
         read = partial(_profiles, source, side)
         profiles, more = claims.left_out(side.models, read, strict=side.named)
         notes += more
-        found.append(profiles)
-    kept, more = in_common([profile for side in found for of_model in side for profile in of_model])
-    notes += [*(note for profile in kept for note in profile.notes), *more]
-    left = iter(kept)
-    for of_side in found:
-        numbers = [(of[0].model, over_corpora([next(left).mean for _ in of])) for of in of_side]
-        kin = Kinship.of(source.numbers.facts.origins, [model for model, _ in numbers])
-        notes += kin.notes
-        yield Group.of(kin, dict(numbers)), numbers
+        found.append({of[0].model: of for of in profiles})
+    means, more = means_in_common(found)
+    notes += [*(note for side in found for of in side.values() for profile in of for note in profile.notes), *more]
+    for numbers in means:
+        group = Group.of(source.numbers.facts.origins, numbers)
+        notes += group.notes
+        yield group, numbers
 
 
 def _profiles(source: Profiles, side: _Side, model: str) -> list[Profile]:
     return [source.last(model, corpus) for corpus in side.corpora]
 
 
-def _evidence(each: _Each, side: _Side, bounds: Bounds, fixed: bool) -> Sequence[dict[str, Any]]:
-    rows = []
-    for model, number in each:
-        (low,), (high,) = (end.tolist() for end in number.interval())
-        ends = (None, None) if fixed or not np.isfinite([low, high]).all() else clipped((low, high), bounds)
-        corpus = ", ".join(side.corpora)
-        rows.append(
-            {"model": model, "corpus": corpus, "value": float(number.value[0]), "ci_low": ends[0], "ci_high": ends[1]}
-        )
-    return rows
+def _evidence(each: _Each, side: _Side, bounds: Bounds) -> Iterator[dict[str, Any]]:
+    for model, number in each.items():
+        ends = dict(zip(("ci_low", "ci_high"), number.ends(bounds), strict=True))
+        yield {"model": model, "corpus": ", ".join(side.corpora), "value": float(number.value[0]), **ends}

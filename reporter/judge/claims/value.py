@@ -22,7 +22,7 @@ from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError
 from reporter.core.numbers import short
 from reporter.core.places import place
-from reporter.geometry.intervals import freedom, quantile
+from reporter.geometry.intervals import quantile
 from reporter.judge.claims import at_equal_size, claim_kind, difference_bounds, layer_sql, left_out
 from reporter.judge.estimates import Bounds, Estimates, measured
 from reporter.judge.numbers import PATH, Missing, Numbers, at_layer, finite
@@ -269,9 +269,8 @@ def with_unseen(number: Bounded, rarest: float, tokens: int, name: str) -> Bound
     more = _UNSEEN * rarest / max(tokens, 1)
     of = number.number
     down, up = of.errors
-    tails = down, up + more / quantile(0.975, of.df)
+    of = Estimates.of_tails(of.value, down, up + more / quantile(0.975, of.df), of.df, known=False)
     note = f"the upper end of {name} allows for tokens that these texts lack: +{short(more, 2)}"
-    of = Estimates(of.value, np.maximum(*tails), of.df, tails=tails)
     return replace(number, number=of, notes=(*number.notes, note))
 
 
@@ -409,8 +408,7 @@ def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: s
         and (source.layer is not None or single or matches[0].layer is None)
     ):
         row, texts = matches[0], numbers.facts.texts_of(source.metric, corpus)
-        down, up = (np.array([error]) for error in row.errors(texts) or (0.0, 0.0))
-        return Bounded(Estimates(np.array([row.value]), np.maximum(down, up), freedom(texts), tails=(down, up)))
+        return Bounded(Estimates.of_pair(row.value or 0.0, row.low or 0.0, row.high or 0.0, texts))
     if not (mine.known and theirs.known):
         return replace(Bounded.exactly(gap.value[0], notes, known=False), unsure=mine.unsure or theirs.unsure)
     note = f"{source.metric} has no paired difference from a base: both intervals are combined as if independent"
@@ -473,7 +471,7 @@ def sql_number(store: Store, study: Study, sql: str, texts: int | None) -> Bound
     notes = [f"the query returned {len(rows):,} rows; the first is used"] if len(rows) > 1 else []
     if low == high == value:  # no width is no error
         return Bounded.exactly(value, tuple(notes))
-    return Bounded(measured(np.array([value]), [(low, high)], None, texts, (None, None)), tuple(notes))
+    return Bounded(measured(np.array([value]), [(low, high)], (), texts, (None, None)), tuple(notes))
 
 
 def _scoped(study: Study, sql: str) -> str:

@@ -6,7 +6,6 @@ matter of chance. A difference beyond another seed may be one, so the finding te
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from math import hypot
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,10 @@ import numpy as np
 from reporter.core.json_text import stored_json
 from reporter.core.numbers import counted, estimate, interval, short, signed
 from reporter.core.places import capital, in_backticks, listed, numbers_of, place, ranges
-from reporter.core.table import Row
-from reporter.geometry.intervals import errors_of, errors_within, freedom, quantile, text_error
+from reporter.core.table import FREE, Row
 from reporter.judge.claims import least_effect
-from reporter.judge.facts import declared
+from reporter.judge.estimates import Estimates, measured
+from reporter.judge.facts import CORPUS_SIZES, declared
 from reporter.judge.questions.question import (
     Advice,
     Box,
@@ -32,6 +31,7 @@ from reporter.judge.questions.question import (
 )
 from reporter.metrics.base import Statistic
 from reporter.store.answers import INDISTINGUISHABLE, NEAR, SAME, SMALL, ChangeAnswer, ChangedNumber
+from reporter.store.rows import texts_are_fixed
 
 # Of several token sets the words are read.
 _WORDS = "QUALIFY dense_rank() OVER (PARTITION BY l.model, l.corpus ORDER BY (l.view = 'text tokens') DESC, l.view) = 1"
@@ -60,11 +60,11 @@ WHERE study = $study AND kind = 'base' AND value IS NOT NULL AND coalesce(site, 
 """
 _NUMBERS = f"""
 SELECT l.model, l.checkpoint, l.corpus, l.view, l.metric || '.' || l.statistic AS name, l.site, l.layer, l.value,
-       l.ci_low, l.ci_high, l.n, coalesce(c.clusters, c.texts) AS texts, p.scale, p.parts
-FROM layer_metrics l JOIN models m USING (study, model, checkpoint) LEFT JOIN corpora c USING (study, corpus)
+       l.ci_low, l.ci_high, l.n, c.texts, p.scale, p.parts
+FROM layer_metrics l JOIN models m USING (study, model, checkpoint) LEFT JOIN ({CORPUS_SIZES}) AS c USING (corpus)
 LEFT JOIN text_parts p USING (study, model, checkpoint, corpus, view, metric, statistic, layer)
 WHERE study = $study AND m.is_last AND l.value IS NOT NULL AND l.site IN ('embedding', 'block')
-  AND l.metric || '.' || l.statistic IN (NAMES)
+  AND l.metric || '.' || l.statistic IN (NAMES) AND {FREE}
 {_WORDS}
 """
 _ADDED = """
@@ -116,6 +116,7 @@ def _changes(read: Read) -> Iterator[Row | Advice]:
     paired, tokens, added = read(_PAIRED), read(_TOKENS), read(_ADDED)
     numbers = read(_NUMBERS.replace("NAMES", ", ".join(f"'{name}'" for name in main)))
     outputs = read(_OUTPUTS)
+    fixed = any(texts_are_fixed(row["spec"]) for row in read("SELECT spec FROM studies WHERE study = $study"))
     losses = {_case(row): row for row in paired if row["name"] == LOSS}
     if not losses:
         yield Advice("the change of the loss is unknown: add `loss` to `metrics` (needs a language-model head)")
@@ -134,7 +135,7 @@ def _changes(read: Read) -> Iterator[Row | Advice]:
         changed_numbers = [
             ChangedNumber(case[0], case[1], name, *change)
             for name, statistic in main.items()
-            if (change := _change_of_number(name, statistic, moved, before, pairs)) is not None
+            if (change := _change_of_number(name, statistic, moved, before, pairs, fixed)) is not None
         ]
         farthest = [row for row in tokens if _case(row) == case][:MOST_TOKENS]
         words = [str(row["token"]) for row in added if row["model"] == case[0]][:MOST_TOKENS]
@@ -269,7 +270,7 @@ def _deviation(by_statistic: Mapping[str, Mapping[int, Record]], tuned: Record, 
 
 
 def _change_of_number(
-    name: str, statistic: Statistic, tuned: Numbered, before: Numbered, pairs: Numbered
+    name: str, statistic: Statistic, tuned: Numbered, before: Numbered, pairs: Numbered, fixed: bool
 ) -> tuple[Any, ...] | None:
     """Return the columns of a changed number from ``layer`` on; None if no layer is shared."""
     shared = [layer for other, layer in tuned if other == name and (name, layer) in before]
@@ -277,18 +278,21 @@ def _change_of_number(
         return None
     sizes = [float(side[name, layer]["value"]) for side in (tuned, before) for layer in shared]
     smallest = least_effect(statistic, sizes)
-    # The table shows one of the widest of these intervals, so all are widened for their number (Bonferroni).
-    texts = tuned[name, shared[0]].get("texts")
-    reach = quantile(1 - 0.025 / len(shared), freedom(texts))
+    gap = _estimates([tuned[name, layer] for layer in shared], statistic, fixed).minus(
+        _estimates([before[name, layer] for layer in shared], statistic, fixed), paired=True
+    )
+    stored = {} if gap.parts is not None or fixed else {layer: pairs.get((name, layer)) for layer in shared}
     changes: list[tuple[float, int, float, float | None, float | None, bool]] = []
-    for layer in shared:
-        sides, pair = (tuned[name, layer], before[name, layer]), pairs.get((name, layer))
-        errors, paired = _errors(sides, pair, statistic, texts)
-        value = float(sides[0]["value"]) - float(sides[1]["value"])
-        low, high = (None, None) if errors is None else (value - reach * errors[0], value + reach * errors[1])
-        half = None if errors is None else reach * errors[value < 0]
-        certainty = 0.0 if half is None or value == 0 else abs(value) / max(half, 1e-300)
-        changes.append((certainty, layer, value, low, high, paired))
+    for index, layer in enumerate(shared):
+        pair, number = stored.get(layer), gap.some([index])
+        if pair is not None:
+            number = Estimates.of_pair(pair["value"], pair["ci_low"], pair["ci_high"], tuned[name, layer].get("texts"))
+        # The table shows one of the widest of these intervals, so all are widened for their number (Bonferroni).
+        level, value = 1 - 0.05 / len(shared), float(gap.value[index])
+        (low,), (high,) = number.interval(level)
+        certainty = 0.0 if value == 0 else abs(value) / max(value - low if value > 0 else high - value, 1e-300)
+        paired = pair is not None or gap.parts is not None
+        changes.append((float(certainty), layer, value, *number.ends(level=level), paired))
     beyond = [change for change in changes if change[0] > 1]
     # The table shows the layer that the sentence above it names, or of numbers without intervals the largest change.
     best = max(beyond or changes, key=lambda change: abs(change[2]) if beyond else (change[0], abs(change[2])))
@@ -297,23 +301,10 @@ def _change_of_number(
     return *best[1:], len(beyond), len(changes), smallest, largest, *before_and_after
 
 
-def _errors(
-    sides: tuple[Record, Record], pair: Record | None, statistic: Statistic, texts: int | None
-) -> tuple[tuple[float, float] | None, bool]:
-    """Return the standard errors below and above a difference, and whether it is paired over texts."""
-    parts = [side["scale"] * np.array(side["parts"]) for side in sides if side.get("parts") is not None]
-    if len(parts) == len(sides):
-        down, up = errors_of(parts[0] - parts[1], freedom(texts) + 1)
-        return (float(down), float(up)), True
-    if pair is not None:
-        return errors_within(float(pair["value"]), float(pair["ci_low"]), float(pair["ci_high"]), texts), True
-    found = [
-        text_error(side["value"], side["ci_low"], side["ci_high"], side.get("texts"), statistic.bounds)
-        for side in sides
-    ]
-    known = [error for error in found if error is not None]
-    error = hypot(*known)  # joined as if independent, which overstates the error: the same texts raise both
-    return ((error, error) if len(known) == len(sides) else None), False
+def _estimates(rows: Sequence[Record], statistic: Statistic, fixed: bool) -> Estimates:
+    parts = [None if row.get("parts") is None else row["scale"] * np.array(row["parts"]) for row in rows]
+    ends, texts = [(row["ci_low"], row["ci_high"]) for row in rows], rows[0].get("texts")
+    return measured(np.array([row["value"] for row in rows], dtype=float), ends, parts, texts, statistic.bounds, fixed)
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:

@@ -19,12 +19,11 @@ from reporter.core.json_text import stored_json
 from reporter.core.places import capital
 from reporter.geometry.statistics import Method, fisher_interval
 from reporter.judge.claims import at_equal_size, first_token_differences
-from reporter.judge.contrasts import Group, difference, over_corpora
+from reporter.judge.contrasts import Group, contrast, difference
 from reporter.judge.estimates import FEWEST_MODELS, Estimates
-from reporter.judge.kinship import Kinship
 from reporter.judge.numbers import Missing
 from reporter.judge.outcomes import THESE_MODELS
-from reporter.judge.profiles import Profile, in_common
+from reporter.judge.profiles import Profile, means_in_common
 from reporter.judge.questions.subjects import (
     ONE_DRAW,
     RANDOM,
@@ -49,7 +48,7 @@ ONLY = f"the interval is over texts: {THESE_MODELS}"
 def ask_roles(subjects: Subjects) -> Iterator[Test]:
     """Yield tests of whether each statistic's mean over layers and corpora differs between the roles."""
     roles = subjects.numbers.facts.roles
-    for full_name, models in _by_statistic(subjects):
+    for full_name, models in _by_statistic(subjects, relatives=True):
         sides = [{m: statistics for m, statistics in models.items() if roles.get(m) == role} for role in ROLES]
         groups = _groups(subjects, sides)
         if subjects.statistics[full_name].within_role or len(groups) < len(ROLES):
@@ -68,10 +67,10 @@ def ask_models(subjects: Subjects) -> Iterator[Test]:
             yield partial(_models_finding, subjects, models)
 
 
-def _by_statistic(subjects: Subjects) -> Iterator[tuple[str, Side]]:
+def _by_statistic(subjects: Subjects, relatives: bool = False) -> Iterator[tuple[str, Side]]:
     """Yield each statistic of layers or blocks with the models that have it on all of its corpora."""
     by_model: dict[str, dict[str, list[Subject]]] = {}
-    for subject in subjects.each("layer", "step"):
+    for subject in subjects.each("layer", "step", relatives=relatives):
         by_model.setdefault(subject.full_name, {}).setdefault(subject.model, []).append(subject)
     for full_name, models in by_model.items():
         corpora = max(len(statistics) for statistics in models.values())
@@ -81,18 +80,17 @@ def _by_statistic(subjects: Subjects) -> Iterator[tuple[str, Side]]:
 def _groups(subjects: Subjects, sides: Sequence[Side], baseline: str = "") -> list[Group]:
     """Return of each side one number for each independent model, over common layers, where all are known."""
     found = [
-        {m: [s.profile(s.view, s.baseline(baseline) if baseline else "") for s in of_m] for m, of_m in side.items()}
+        {
+            m: [p for s in of if (p := s.profile(s.view, s.baseline(baseline) if baseline else ""))]
+            for m, of in side.items()
+        }
         for side in sides
     ]
-    every = [profile for side in found for profiles in side.values() for profile in profiles if profile is not None]
-    kept = zip(every, in_common(every)[0] if every else (), strict=True)
-    mean_of = {id(profile): common.mean for profile, common in kept}
-    groups = []
-    for side in found:
-        if side and not any(profile is None for profiles in side.values() for profile in profiles):
-            means = {m: over_corpora([mean_of[id(profile)] for profile in profiles]) for m, profiles in side.items()}
-            groups.append(Group.of(Kinship.of(subjects.numbers.facts.origins, list(means)), means))
-    return [group for group in groups if group.known]
+    wanted, known = (sum(len(of) for side in many for of in side.values()) for many in (sides, found))
+    if not all(sides) or known < wanted:
+        return []
+    origins = subjects.numbers.facts.origins
+    return [group for side in means_in_common(found)[0] if (group := Group.of(origins, side)).known]
 
 
 def _p(gaps: Sequence[Estimates], least: float, above: bool) -> float:
@@ -218,7 +216,7 @@ def _models_finding(subjects: Subjects, models: Side, level: float) -> Observati
         return None
     least = first.least(*(group.values for group in groups))
     low, *_, high = sorted(groups, key=lambda group: group.mean)
-    gap, pairs = high.each[0].minus(low.each[0], paired=True), len(groups) * (len(groups) - 1) // 2
+    gap, pairs = difference(high, low)[0], len(groups) * (len(groups) - 1) // 2
     if (p := min(1.0, pairs * _p([gap], least, True))) > level:
         return None
     over = _averaged_over(first, corpora)
@@ -267,15 +265,21 @@ def _profiles_of_pair(pair: tuple[Subject, Subject], baseline: str = "") -> tupl
     return None if a is None or b is None else (a, b)
 
 
+def _gap_of_pair(pair: tuple[Subject, Subject], profiles: tuple[Profile, Profile]) -> Estimates:
+    origins = pair[0].study.numbers.facts.origins
+    a, b = (Group.of(origins, {pair[0].model: profile.mean}) for profile in profiles)
+    return contrast(a, b, same_texts=False)[0]
+
+
 def _corpora_finding(
     pair: tuple[Subject, Subject], profiles: tuple[Profile, Profile], notes: list[str], level: float
 ) -> Observation | None:
     subject, other = pair
     least = subject.least(*(profile.values for profile in profiles))
-    gap, base = profiles[0].mean.minus(profiles[1].mean), _profiles_of_pair(pair, RANDOM)
+    gap, base = _gap_of_pair(pair, profiles), _profiles_of_pair(pair, RANDOM)
     above, gaps = bool(gap.value[0] > 0), [gap]
     if base is not None:
-        gaps.append(gap.minus(base[0].mean.minus(base[1].mean), paired=True))
+        gaps.append(gap.minus(_gap_of_pair(pair, base), paired=True))
     if (p := _p(gaps, least, above)) > level:
         return None
     means = [float(profile.values.mean()) for profile in profiles]

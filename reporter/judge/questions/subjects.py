@@ -26,7 +26,7 @@ from reporter.core.places import WITHOUT_SINKS, end, places
 from reporter.core.table import LAST_CHECKPOINT
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.claims import among, least_effect
-from reporter.judge.estimates import Array, Estimates
+from reporter.judge.estimates import Array, Bounds, Estimates, bounds_of_difference
 from reporter.judge.numbers import PATH, Missing, Numbers
 from reporter.judge.points import Points
 from reporter.judge.profiles import Profile, Profiles, together
@@ -135,7 +135,7 @@ class Observation:
         corpus: the corpus; None for all.
         view: the token set.
         value: the number that the sentence rests on.
-        interval: its 95 % interval.
+        interval: its 95 % interval; its ends are None where there is none to show.
         p: p-value of the whole test, two-sided, with the corrections that the test itself makes.
         effect: its size, see :meth:`Subject.effect`.
         what: what the number is.
@@ -157,7 +157,7 @@ class Observation:
     corpus: str | None
     view: str
     value: float
-    interval: tuple[float, float]
+    interval: Bounds
     p: float
     effect: float
     what: str
@@ -281,15 +281,14 @@ class Subject:
             sign: -1 if the difference was taken upside down.
             more: fields of :class:`Observation`; those of the subject if left out.
         """
-        (low,), (high,) = gap.interval()
-        bottom, top = sorted((sign * float(low), sign * float(high)))
+        gap = gap.times(np.array([sign]))
         fields: dict[str, Any] = {
             "full_name": self.full_name,
             "model": self.model,
             "corpus": self.corpus,
             "view": self.view,
-            "value": sign * float(gap.value[0]),
-            "interval": (bottom, top),
+            "value": float(gap.value[0]),
+            "interval": gap.ends(bounds_of_difference(self.statistic.bounds)),
             "effect": self.effect(float(gap.value[0]), *beside),
             "read": ((self.model,), (more.get("view", self.view),), (self.statistic.name,)),
         }
@@ -367,19 +366,21 @@ class Subjects:
         bases = {model: self.numbers.study.models[model].base for model in self.models}
         return {model: base for model, base in bases.items() if base is not None and base in self.models}
 
-    def each(self, *per: str) -> Iterator[Subject]:
+    def each(self, *per: str, relatives: bool = False) -> Iterator[Subject]:
         """Yield each main statistic of each model on each corpus that has numbers of it.
 
         Args:
             per: kinds of statistics (:attr:`~reporter.metrics.base.Statistic.per`).
+            relatives: whether bases and what was made from them are among the models, as in means over a role.
         """
-        bases = set(self.with_base.values())
+        with_base = {} if relatives else self.with_base
+        bases = set(with_base.values())
         for full_name, statistic in self.statistics.items():
             if statistic.per not in per:
                 continue
             measured = {(row.model, row.corpus) for row in self.numbers.rows(full_name, self.view(full_name))}
             for model in self.models:
-                if model in bases or (model in self.with_base and full_name not in self.against_base):
+                if model in bases or (model in with_base and full_name not in self.against_base):
                     continue
                 for corpus in self.asked:
                     if (model, corpus) in measured:

@@ -9,7 +9,7 @@ from reporter.core.numbers import short
 from reporter.core.places import capital, listed
 from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
-from reporter.geometry.intervals import freedom, quantile, text_error
+from reporter.geometry.intervals import freedom, quantile, text_errors
 from reporter.geometry.statistics import LEVEL, SeriesChange, half_way, holm, rests, turn
 from reporter.judge.claims import least_effect
 from reporter.judge.facts import main_statistics
@@ -85,7 +85,7 @@ def _numbers(series: Series, statistic: Statistic) -> tuple[Floats, Floats]:
     errors = []
     for row in series:
         value, half, texts = row["value"], row["half"], row.get("texts")
-        error = text_error(value, value - half, value + half, texts, statistic.bounds) or 0.0
+        error = max(text_errors(value, value - half, value + half, texts, statistic.bounds) or (0.0,))
         errors.append(error * quantile(0.975, freedom(texts)) / quantile(0.975))
     return np.array([row["value"] for row in series]), np.array(errors)
 

@@ -38,14 +38,15 @@ def reading(
     ]
     losses = [whole | {"name": "loss.lm"} | dict(zip(ends, loss, strict=True))] if loss else []
     tables = {
+        "JOIN text_parts": list(numbers),
         "FROM cells": [],
+        "FROM studies": [],
         "metric = 'change'": found,
         "metric = 'divergence'": diverges if divergence else [],
         "tuning_words": [{"model": "new", "token": word} for word in words],
         "FROM models": models,
         "FROM differences": [*losses, *paired],
         "moved_tokens": [of | {"token": token} for token in tokens],
-        "": list(numbers),
     }
     return lambda sql: next(of_table for words, of_table in tables.items() if words in sql)
 
@@ -84,7 +85,13 @@ def lacking(models=(), distance=None, why="", **more):
     def ask(sql):
         if "SELECT model, base" in sql:
             return [dict(zip(("model", "base", "layers"), model, strict=True)) | FACTS for model in models]
-        return cells if "FROM cells" in sql else rows if "metric = 'change'" in sql else read(sql)
+        return (
+            cells
+            if "(FROM cells" not in sql and "FROM cells" in sql
+            else rows
+            if "metric = 'change'" in sql
+            else read(sql)
+        )
 
     return text_of(answered(CHANGED, "s", ask))
 

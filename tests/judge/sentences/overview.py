@@ -7,10 +7,11 @@ import numpy as np
 from pandas import DataFrame
 
 from reporter.charts.styles import ModelStyle
-from reporter.judge.comparison import Comparing, Sides
+from reporter.judge.comparison import Comparing
 from reporter.judge.facts import main_statistics
 from reporter.judge.kinship import Origins
-from reporter.judge.profiles import PROFILE, stored_profiles
+from reporter.judge.profiles import PROFILE, read_profiles
+from reporter.judge.sides import Sides
 from reporter.report.findings import picture
 from reporter.report.overview import read_overview
 from reporter.report.tables import rows_of
@@ -53,12 +54,17 @@ def frame(names, corpora, values, half):
     return DataFrame(rows, columns=columns)
 
 
-def comparison(corpora, views, roles, models, units, *numbers):
+def comparison(corpora, views, roles, models, units, numbers, parts):
     """Return the rows of the table ``comparisons`` that a run would store."""
+
+    def read(sql):
+        sizes = [{"corpus": corpus, "texts": count} for corpus, count in units.items()]
+        return rows_of(parts) if "text_parts" in sql else sizes if "words" in sql else []
+
     statistics = main_statistics()
     profiles = {
         (f"{row['metric']}.{row['statistic']}", row["corpus"], row["view"], row["model"]): profile
-        for (row, *_), profile in stored_profiles(*map(rows_of, numbers), units, statistics, False)
+        for _, (row, *_), profile in read_profiles(read, rows_of(numbers), statistics)
     }
     sides = Sides.of(roles, {model["model"]: model["base"] for model in models})
     comparing = Comparing(sides, Origins(models, {}), statistics, views, profiles)
