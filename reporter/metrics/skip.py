@@ -231,7 +231,7 @@ FROM repeated_blocks WHERE study = $study ORDER BY ALL
         example="{blocks: {corpus: CORPUS}}",
     ),
     cost="about L/2 passes through L blocks and L through the head, and at most four per number of blocks above one",
-    version=7,
+    version=8,  # parts of texts
     tables=(SkippedBlocks, RepeatedBlocks),
     charts=(REPEATS,),
 )
