@@ -84,12 +84,12 @@ def training(**numbers):
     return shown(TRAINING, training_answers=rows)
 
 
-def concepts(pairs=12, same_token=None, pooling="last", strongest=2, **shared):
+def concepts(pairs=12, p=0.0851, same_token=None, pooling="last", strongest=2, **shared):
     """Return the answer about concepts, each with a mark for each of four layers: whether it is a shared direction."""
     rows = [
         OF | {"pair_set": "set", "concept": concept, "layer": layer, "pooling": pooling, "same_token": same_token}
-        | {"shared": mark == "x", "consistency": 0.6, "ci_low": 0.5, "ci_high": 0.7, "chance": 0.1, "p": 0.01}
-        | {"strongest": layer == strongest, "alike": mark == "x", "n": pairs}
+        | {"shared": mark == "x", "consistency": 0.6, "ci_low": 0.5, "ci_high": 0.7, "chance": 0.1}
+        | {"strongest": layer == strongest, "alike": mark == "x", "n": pairs, "p": 0.01 if mark == "x" else p}
         for concept, marks in shared.items()
         if marks
         for layer, mark in enumerate(marks)
@@ -220,15 +220,18 @@ CASES = {
          {"a": "..xx"}, "", {"a": ""}),
         ("from layer 2 on", {"a": "..xx"}, "`a` is a shared direction in layers 1–2, strongest", {"a": ".xx."}),
         ("is a shared direction in layer 3, strongest", {"a": "...x"}, "from layer 2 on", {"a": "..xx"}),
-        ("`a` is a shared direction", {"a": "..x."}, "`a` is not shown to be a shared direction at any layer.",
+        ("`a` is a shared direction", {"a": "..x."}, "`a` is not shown to be a shared direction at any layer (smallest",
          {"a": "...."}),
-        ("a | not tested", {"a": "....", "strongest": 9}, "a | not shown at any layer | 2", {"strongest": 2}),
-        ("is not shown to be a shared direction at any layer (4", {"a": "....", "pairs": 4}, "at any layer.",
-         {"pairs": 6}),
+        ("a | not tested", {"a": "....", "strongest": 9}, "a | not shown at any layer (smallest corrected p 0.085) | 2",
+         {"strongest": 2}),
+        ("is not shown to be a shared direction at any layer (4", {"a": "....", "pairs": 4},
+         "at any layer (smallest corrected p 0.085).", {"pairs": 6}),
+        ("at any layer (smallest corrected p 0.085)", {"a": "...."}, "(smallest corrected p 0.12)", {"p": 0.12}),
+        ("at any layer (smallest corrected p 0.085) |", {"a": "...."}, "a | from layer 2 on |", {"a": "..xx"}),
         ("for the layers and the 2 concepts of the set.", {"a": "..xx", "b": "...."}, "corrected for the layers.",
          {"b": ""}),
-        ("3 of 4 concepts are shared directions at some layer: `a`, `b` and `c`; not shown for `d`.", MANY,
-         "4 of 4 concepts are shared directions at some layer: `a`, `b`, `c` and `d`.", {"d": "...x"}),
+        ("3 of 4 concepts are shared directions at some layer: `a`, `b` and `c`; not shown for `d` (smallest corrected",
+         MANY, "4 of 4 concepts are shared directions at some layer: `a`, `b`, `c` and `d`.", {"d": "...x"}),
         ("`f` and 2 more.", MORE_CONCEPTS, "`f` and `g`.", {"h": ""}),
         ("3 of 4 concepts are shared", MANY, "`a` is a shared direction", {"d": ""}),
         ("; not shown for", MANY, "0 of 4 concepts are shared directions at some layer.",
