@@ -11,7 +11,7 @@ from reporter.charts.chart import Drawn, Read
 from reporter.charts.styles import DECODER, ENCODER, ModelStyle
 from reporter.core.numbers import compared, counted, whole
 from reporter.core.places import capital, listed
-from reporter.judge.comparison import PAIR
+from reporter.judge.comparison import PAIR, differs
 from reporter.judge.facts import main_statistics
 from reporter.report import tables as queries
 from reporter.report.citing import read_passes, span
@@ -32,12 +32,16 @@ PREFERRED = (
 
 @dataclass(frozen=True)
 class Cells:
-    """A row of the table for one token set: a number for each column, their difference, and for each model."""
+    """A row of the table for one token set: a number for each column, their difference, and for each model.
+
+    ``uncorrected``: the interval of the difference excludes 0, and p corrected for all comparisons is not significant.
+    """
 
     numbers: tuple[Number, ...]
     difference: Number | None
     lines: tuple[tuple[ModelStyle, str], ...]
     models: tuple[Number, ...] = ()
+    uncorrected: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,11 @@ class Overview:
         return self.tables[0].rows if self.tables else ()
 
     @property
+    def uncorrected(self) -> bool:
+        """Whether a difference of the tables is significant only without correction."""
+        return any(cells.uncorrected for table in self.tables for row in table.rows for cells in row.cells.values())
+
+    @property
     def unsure(self) -> bool:
         """Whether a number of these rows has no interval."""
         numbers = [n.measured for line in self.rows for cells in line.cells.values() for n in cells.numbers]
@@ -173,10 +182,16 @@ def _cells(
     )
     if not sides.pair or not stored.comparable(name):
         return Cells(of_columns, None, lines, of_models)
-    numbers = [number.measured for number in (*of_columns, Number.of(stored.difference(name, corpus, view)))]
+    gap = stored.difference(name, corpus, view)
+    numbers = [number.measured for number in (*of_columns, Number.of(gap))]
     written = compared(*numbers) if len(numbers) == 3 else [""] * len(numbers)
     *shown, difference = map(Number, numbers, written)
-    return Cells(tuple(shown), difference, lines, of_models)
+    return Cells(tuple(shown), difference, lines, of_models, gap is not None and _uncorrected(gap))
+
+
+def _uncorrected(gap: queries.Row) -> bool:
+    low, high = gap["ci_low"], gap["ci_high"]
+    return gap["p_adjusted"] is not None and not differs(gap) and not low <= 0 <= high
 
 
 def _paths(stored: StoredComparison, name: str, corpus: str) -> dict[str, tuple[tuple[ModelStyle, str], ...]]:
