@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reporter.charts.chart import Drawn, Read
@@ -55,7 +55,8 @@ class StatisticRow:
         meaning: what it says, in one line.
         note: why it has no difference; empty where it has.
         over: which layers it is over, where one side lacks some of the other's.
-        effect: the standardised difference that orders the rows.
+        effect: the difference as a share of the statistic's range, a mean over layers, which orders the rows.
+        sure: whether a difference is significant after correction, under any token set.
         cells: by token set.
     """
 
@@ -66,6 +67,7 @@ class StatisticRow:
     note: str
     over: str
     effect: float
+    sure: bool
     cells: Mapping[str, Cells]
 
 
@@ -83,7 +85,7 @@ class Overview:
 
     Args:
         line: what is compared, on what.
-        sentences: at most three.
+        said: by corpus at most three sentences.
         scope: what their intervals are over, and what they say nothing about.
         charts: ids of up to four statistics.
         sets: token sets, the first one shown first.
@@ -97,7 +99,7 @@ class Overview:
 
     line: str
     stored: StoredComparison
-    sentences: tuple[Sentence, ...] = ()
+    said: Mapping[str, tuple[Sentence, ...]] = field(default_factory=dict)
     scope: str = ""
     charts: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
@@ -106,6 +108,11 @@ class Overview:
     models: tuple[ModelStyle, ...] = ()
     tables: tuple[CorpusTable, ...] = ()
     quote: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The sentences about the first corpus."""
+        return next(iter(self.said.values()), ())
 
     @property
     def rows(self) -> tuple[StatisticRow, ...]:
@@ -137,12 +144,13 @@ def read_overview(read: Read, contents: Contents) -> Overview:
     stored = StoredComparison(read, contents, {name: s for name, s in main_statistics().items() if name in shown})
     tables = [CorpusTable(corpus, tuple(_rows(stored, charts, corpus))) for corpus in contents.scene.corpora]
     tables = [table for table in tables if table.rows]
-    sides, sentences = stored.sides, tuple(sentences_of(stored)) if tables else ()
+    said = {table.corpus: tuple(sentences_of(stored, table.corpus)) for table in tables}
+    sides, sentences = stored.sides, next(iter(said.values()), ())
     several = tables and any(side.several for side in sides.columns)
     return Overview(
         line=_line(stored),
         stored=stored,
-        sentences=sentences,
+        said=said,
         scope=scope_of(stored) if tables else "",
         charts=_charts(stored, charts, [sentence.figure for sentence in sentences]),
         sets=stored.sets,
@@ -166,10 +174,11 @@ def _rows(stored: StoredComparison, charts: Mapping[str, Drawn], corpus: str) ->
             note = "" if stored.comparable(name) else "not comparable between roles"
             gaps = [stored.difference(name, corpus, view) for view in stored.views if stored.sides.pair]
             over = "over the layers that both have" if any(gap and gap["common"] for gap in gaps) else ""
+            sure = any(gap and differs(gap) for gap in gaps)
             meaning, title = charts[name].chart.lead, capital(statistic.title)
             effect = stored.effect(name, corpus)
-            lines.append(StatisticRow(name, title, statistic.unit, meaning, note, over, effect, cells))
-    yield from sorted(lines, key=lambda line: (bool(line.note), -line.effect))
+            lines.append(StatisticRow(name, title, statistic.unit, meaning, note, over, effect, sure, cells))
+    yield from sorted(lines, key=lambda line: (bool(line.note), not line.sure, -line.effect))
 
 
 def _cells(

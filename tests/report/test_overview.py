@@ -211,7 +211,7 @@ def test_the_page_has_all_parts_for_both_token_sets(folder):
     first = section[: section.index("</table>")]
     assert first.count('<span data-view="text tokens">') == first.count('<span data-view="without sinks" hidden>') > 0
     assert first.index(">bert<") < first.index(">gpt2<") and "not comparable between roles" in first
-    assert "The same on simple" in section and "The same for each of" not in section
+    assert "On simple" in section and "The same for each of" not in section
     assert html.count('<p class="says">') <= 3
     assert "The same for each of 40 models" in read(folder / "many" / "index.html")
     assert 'id="compared"' not in read(folder / "empty" / "index.html")
