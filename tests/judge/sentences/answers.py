@@ -202,13 +202,13 @@ CASES = {
          {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
         ("The cosine of consecutive states is the last (between steps 1,000 and 4,000).",
          {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
-        ("Mean cosine of two tokens rises from 0.1 to 0.8, on average over all layers, embedding included; half of it "
-         "is reached by step 100 [10, 1,000].",
-         {"mean_cosine": COSINE}, "Mean cosine of two tokens rises from 0.1 to 0.5 between steps 10 and 1,000 "
-         "and falls to 0.8 by the end, on average over all layers, embedding included.", {"mean_cosine": TURN}),
-        ("to 0.5 between steps 10 and 1,000 and falls", {"mean_cosine": TURN},
-         "to 0.5 at step 100 and", {"mean_cosine": {"turn": (100, 100, 100)}}),
-        ("rises from 0.1 to 0.8", {"mean_cosine": COSINE}, "", {"mean_cosine": None}),
+        ("Mean cosine of two tokens rises from 0.10 to 0.80, on average over all layers, embedding included; half of "
+         "it is reached by step 100 [10, 1,000].",
+         {"mean_cosine": COSINE}, "Mean cosine of two tokens rises from 0.10 to 0.50 between steps 10 and 1,000 "
+         "and falls to 0.80 by the end, on average over all layers, embedding included.", {"mean_cosine": TURN}),
+        ("to 0.50 between steps 10 and 1,000 and falls", {"mean_cosine": TURN},
+         "to 0.50 at step 100 and", {"mean_cosine": {"turn": (100, 100, 100)}}),
+        ("rises from 0.10 to 0.80", {"mean_cosine": COSINE}, "", {"mean_cosine": None}),
         ("on average over all layers, embedding", {"mean_cosine": COSINE}, ", on average over all blocks; half",
          {"mean_cosine": None, "step_cosine": COSINE}),
         ("Not monotonic: cosine of consecutive states.", {"mean_cosine": TURN, "step_cosine": TURN}, "",

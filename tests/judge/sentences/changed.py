@@ -147,7 +147,7 @@ CASES = {
         # the weights and the blocks
         ("changed from layer 2 on; of the blocks, only block 2 has other weights.", {"weights": (ONE, HASHES)}, "",
          {"distances": NONE}),
-        ("on these texts (states differ by less than 0.01 of their norm on average at every layer); of the blocks, only",
+        ("(states differ by less than 0.01 of their norm on average at every layer); of the blocks, only",
          {"weights": (ONE, HASHES), "distances": TINY}, "Verdict: changed", {"distances": FROM_2}),
         ("The embedding has exactly the weights of the base.", {"weights": (ONE, HASHES)}, "",
          {"weights": (ONE.replace('"a"', '"y"'), HASHES)}),
