@@ -94,7 +94,7 @@ class _Comparison:
 
 def _inside(title: str) -> str:
     """Return a title as it is written inside a sentence."""
-    return title[:1].lower() + title[1:]
+    return title if title.startswith("Grassmann") else title[:1].lower() + title[1:]
 
 
 def _comparisons(contents: Contents) -> Iterator[_Comparison]:
