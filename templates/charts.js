@@ -29,7 +29,7 @@ const nameless = new MutationObserver(records => {
 // Vega writes an error of its data or scales to the console and draws nothing: here it is an error of the chart.
 // The class of views is no export of Vega-Embed: a chart of nothing has it.
 let prepared = /** @type {Promise<void> | null} */ (null);
-const prepare = () => (prepared ??= window.vegaEmbed(make("div"), { data: { values: [] }, mark: "point" }, { mode: "vega-lite", actions: false, ast: true }).then(({ view, finalize }) => {
+const prepare = () => (prepared ??= window.vegaEmbed(make("div"), { data: { values: [] }, mark: "point" }, { mode: "vega-lite", actions: false, ast: true, logLevel: 1 }).then(({ view, finalize }) => {
   Object.getPrototypeOf(view).error = problem => { throw problem; };
   finalize();
 }));

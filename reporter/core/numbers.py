@@ -146,7 +146,7 @@ def together(values: Sequence[float], digits: int = 2, size: float = 0.0) -> lis
 
     Whole numbers stay whole, and a number that would read as 0 has its own digits.
     """
-    largest = max(size, *map(abs, values))
+    largest = max([size, *map(abs, values)])
     decimals = digits - 1 - math.floor(math.log10(largest)) if 1e-4 <= largest < 99.5 else 0
     while decimals < MOST_DECIMALS and any(
         abs(value) < 1 <= round(abs(value), decimals) for value in (*values, largest)

@@ -14,7 +14,18 @@ from reporter.core.places import in_backticks, listed, ranges
 from reporter.core.table import Row
 from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
 from reporter.geometry.statistics import behind_best
-from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import (
+    Advice,
+    Box,
+    BoxColumn,
+    Question,
+    Read,
+    Record,
+    grouped,
+    measured,
+    numeric,
+    table,
+)
 from reporter.metrics.analysis import texts_share
 from reporter.store.answers import ConceptAnswer
 
@@ -136,11 +147,11 @@ def _box(rows: Sequence[Record]) -> Box:
             BoxColumn("concept", lambda row: row[0][0]["concept"]),
             BoxColumn("shared direction", partial(_layers_text, concepts=len(concepts))),
             numeric("strongest at layer", lambda row: "–" if row[1] is None else row[1]["layer"]),
-            numeric("consistency", lambda row: "–" if row[1] is None else short(row[1]["consistency"], 2)),
+            measured("consistency", lambda row: None if row[1] is None else row[1]["consistency"], 2),
             BoxColumn(
                 "95 % interval", lambda row: "" if row[1] is None else interval(row[1]["ci_low"], row[1]["ci_high"])
             ),
-            numeric("chance level", lambda row: "–" if row[1] is None else short(row[1]["chance"], 2)),
+            measured("chance level", lambda row: None if row[1] is None else row[1]["chance"], 2),
             numeric("corrected p", lambda row: "–" if row[1] is None else p_value(row[1]["p"], 2)),
             BoxColumn("not significantly weaker at layers", _similar),
             numeric("pairs", lambda row: row[0][0]["n"]),

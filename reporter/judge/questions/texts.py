@@ -11,7 +11,18 @@ from typing import NamedTuple
 from reporter.core.numbers import short
 from reporter.core.places import capital, in_backticks, listed, place, ranges
 from reporter.judge.facts import declared
-from reporter.judge.questions.question import Answer, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import (
+    Answer,
+    Box,
+    BoxColumn,
+    Question,
+    Read,
+    Record,
+    grouped,
+    measured,
+    numeric,
+    table,
+)
 
 MOST_ROWS = 200
 """Rows of a table that pages and answers show."""
@@ -179,7 +190,7 @@ def _moved(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
                 numeric("layer", lambda row: row["layer"]),
                 BoxColumn("token", lambda row: in_backticks(row["token"])),
                 numeric("position", lambda row: f"{row['position']:,}"),
-                numeric("distance", lambda row: short(row["distance"])),
+                measured("distance", lambda row: row["distance"]),
                 _text(),
             ),
         )
