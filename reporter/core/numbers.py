@@ -70,7 +70,7 @@ def estimate(value: Any, low: Any = None, high: Any = None, decimals: int | None
         decimals: how many decimals, where the number is compared with others (:func:`estimates`).
     """
     known = decimals_of(value, low, high)
-    if decimals is not None and known is not None:
+    if decimals is not None and known is not None and abs(value) < 999.5:  # no decimals of thousands for a small one
         known = decimals
     if known is None or known > MOST_DECIMALS:
         if decimals is None or is_null(value) or decimals > MOST_DECIMALS:
