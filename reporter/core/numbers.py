@@ -148,6 +148,7 @@ def together(values: Sequence[float], digits: int = 2, size: float = 0.0) -> lis
     """
     largest = max([size, *map(abs, values)])
     decimals = digits - 1 - math.floor(math.log10(largest)) if 1e-4 <= largest < 99.5 else 0
+    decimals += largest == 1  # a perfect share has as many as those below it
     while decimals < MOST_DECIMALS and any(
         abs(value) < 1 <= round(abs(value), decimals) for value in (*values, largest)
     ):

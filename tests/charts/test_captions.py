@@ -103,6 +103,7 @@ LINES = {"0.12 (embedding) to 0.31 (last block), maximum 0.35 at layer 3 of 6": 
 LINES |= {"0.01 (embedding) to 0 (last block), minimum −0.11 at layer 3 of 6": [0.01, -0.106, 0.0]}
 LINES |= {"0.30 throughout": [0.3, 0.3, 0.3], "≈ 0 (embedding) to 0.24 (last block, maximum)": [2.2e-16, 0.1, 0.24]}
 LINES |= {"0.998 (embedding, maximum) to 0.200 (last block)": [0.998, 0.5, 0.2], "": [math.nan] * 3}
+LINES |= {"0.29 (embedding) to 1 (last block, maximum)": [0.29, 0.5, 1.0]}
 LINES |= {"0.35 (layer 3 of 6, maximum) to 0.31 (last block)": [math.nan, 0.35, 0.31]}
 LINES |= {"0.10 (embedding) to 0.35 (layer 3 of 6, maximum)": [0.1, 0.35, math.nan]}
 
