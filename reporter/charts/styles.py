@@ -94,12 +94,12 @@ RAMP = {
 }
 """Viridis from depth 0 to 1, its ends moved so that neither fades into the light or the dark surface."""
 CATEGORIES = {
-    "#ff4477": "#e22f99",
     "#668800": "#47c86e",
-    "#335500": "#6b961e",
-    "#dd66bb": "#d787e9",
     "#880088": "#bc40ea",
     "#333322": "#dde6ee",
+    "#ff4477": "#e22f99",
+    "#dd66bb": "#d787e9",
+    "#335500": "#6b961e",
     "#bb55cc": "#de6d9d",
     "#447744": "#a5e780",
     "#885599": "#dda7ea",

@@ -56,7 +56,7 @@ class StatisticRow:
         note: why it has no difference; empty where it has.
         over: which layers it is over, where one side lacks some of the other's.
         effect: the difference as a share of the statistic's range, a mean over layers, which orders the rows.
-        sure: whether a difference is significant after correction, under any token set.
+        sure: whether its difference is significant after correction, under the first token set.
         cells: by token set.
     """
 
@@ -174,7 +174,7 @@ def _rows(stored: StoredComparison, charts: Mapping[str, Drawn], corpus: str) ->
             note = "" if stored.comparable(name) else "not comparable between roles"
             gaps = [stored.difference(name, corpus, view) for view in stored.views if stored.sides.pair]
             over = "over the layers that both have" if any(gap and gap["common"] for gap in gaps) else ""
-            sure = any(gap and differs(gap) for gap in gaps)
+            sure = any(gap is not None and differs(gap) for gap in gaps[:1])
             meaning, title = charts[name].chart.lead, capital(statistic.title)
             effect = stored.effect(name, corpus)
             lines.append(StatisticRow(name, title, statistic.unit, meaning, note, over, effect, sure, cells))
