@@ -26,6 +26,14 @@ const nameless = new MutationObserver(records => {
   for (const drawing of drawings) for (const mark of all("[role=graphics-symbol]:not([aria-label])", drawing)) mark.setAttribute("role", "graphics-object");
 });
 
+// Vega writes an error of its data or scales to the console and draws nothing: here it is an error of the chart.
+// The class of views is no export of Vega-Embed: a chart of nothing has it.
+let prepared = /** @type {Promise<void> | null} */ (null);
+const prepare = () => (prepared ??= window.vegaEmbed(make("div"), { data: { values: [] }, mark: "point" }, { mode: "vega-lite", actions: false, ast: true, logLevel: 1 }).then(({ view, finalize }) => {
+  Object.getPrototypeOf(view).error = problem => { throw problem; };
+  finalize();
+}));
+
 /** @type {typeof mountChart} */
 async function draw(element, spec, rows, { label, signals = {}, dark = {}, height, names: called, look, quantity = "", renderer = "svg", tips = true, press }) {
   const theme = drawTheme();
@@ -53,6 +61,7 @@ async function draw(element, spec, rows, { label, signals = {}, dark = {}, heigh
   if (height) own.height = height;
   for (const param of own.params ?? []) if (names.includes(param.name)) param.value = signals[param.name];
   unmountChart(element);
+  await prepare();
   nameless.observe(element, { subtree: true, childList: true, attributes: true, attributeFilter: ["role"] });
   const { view, finalize } = await window.vegaEmbed(element, own, {
     mode: "vega-lite",

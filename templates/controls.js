@@ -10,7 +10,14 @@ import { rowsAt } from "./rows.js";
 const field = id => /** @type {any} */ (document.getElementById(id));
 // Numbers outside of charts are those of the first token set where both are shown.
 const sets = all("[data-view]");
-const showSet = () => { for (const element of sets) element.hidden = element.dataset.view !== chosen.view; };
+const sentences = all("[data-of-corpus]"), tables = /** @type {HTMLDetailsElement[]} */ (all("[data-table-of]"));
+const isChosen = corpus => !chosen.corpus || chosen.corpus === corpus;
+const showSet = () => {
+  for (const element of sets) element.hidden = element.dataset.view !== chosen.view;
+  for (const element of sentences) element.hidden = !isChosen(element.dataset.ofCorpus);
+};
+const showTables = () => { for (const lid of tables) lid.open = isChosen(lid.dataset.tableOf); };
+if (given("corpus") !== null) showTables();
 if (chosen.view) showSet();
 const redraw = () => { showSet(); hidePanels(); refreshAll(); };
 
@@ -29,6 +36,7 @@ const boxes = /** @type {[any, string[], string][]} */ ([
 for (const [element, words, first] of boxes) element.addEventListener("change", () => {
   const said = words.length ? words[element.checked ? 0 : 1] : element.value || "all";
   choose(element.id, said === first ? null : said);
+  if (element.id === "corpus") showTables();
   redraw();
   showHighlight();
 });

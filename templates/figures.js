@@ -368,7 +368,7 @@ function tellBar(bar) {
 }
 
 // No answer waits under a lid on paper.
-const lids = () => /** @type {HTMLDetailsElement[]} */ (all("details.folded-answer, .answer details"));
+const lids = () => /** @type {HTMLDetailsElement[]} */ (all("details.folded-answer, details.more, .answer details"));
 let opened = /** @type {HTMLDetailsElement[]} */ ([]);
 addEventListener("beforeprint", () => {
   root.classList.add("paper");

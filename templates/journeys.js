@@ -3,7 +3,7 @@
 import { labelChart, mountChart, unmountChart } from "./charts.js";
 import { all, find, make } from "./dom.js";
 import { Journey, bareToken, frameOf, placeKey, placeName, placeShort, rowsOf } from "./journey.js";
-import { short, whole } from "./numbers.js";
+import { estimate, short, whole } from "./numbers.js";
 import { explorer, narrowSql, onTheme, part, readAddress, tipped, writeAddress } from "./page.js";
 import { plain, tokenNode } from "./tokens.js";
 
@@ -275,7 +275,7 @@ export function showNear(slot, side, app, name) {
       make("div", { class: "near-token" },
         fresh ? make("i", { class: "new", text: "+" }, make("span", { class: "sr", text: "new: " })) : "",
         own ? make("span", { class: "sr", text: "itself: " }) : "",
-        tokenNode(one.token, 22), on ? make("b", { class: "n", text: short(one[shared.measure]) }) : ""));
+        tokenNode(one.token, 22), on ? make("b", { class: "n", text: shared.measure === "cosine" ? estimate(one.cosine, null, null, 3) : short(one.distance) }) : ""));
     node.addEventListener("pointerenter", () => mark(one.id));
     node.addEventListener("pointerleave", () => mark(null));
     return tipped(node, () => [

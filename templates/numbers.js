@@ -32,7 +32,7 @@ function decimalsOf(value, low, high) {
 // A number with its interval, `0.27 [0.26, 0.28]`: as many decimals as the interval leaves certain, or as others have.
 /** @type {(value: any, low?: any, high?: any, decimals?: number | null) => string} */
 export function estimate(value, low = null, high = null, decimals = null) {
-  const own = decimalsOf(value, low, high), known = own === null ? null : decimals ?? own;
+  const own = decimalsOf(value, low, high), known = own === null || Math.abs(value) >= 999.5 ? own : decimals ?? own;  // no decimals of thousands for a small one
   if (known !== null && known <= MOST_DECIMALS) return `${fixed(value, known)} [${fixed(low, known)}, ${fixed(high, known)}]`;
   if (decimals === null || isNull(value) || decimals > MOST_DECIMALS) return known === null ? short(value) : `${short(value)} [${short(low)}, ${short(high)}]`;
   return fixed(value, decimals);

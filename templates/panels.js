@@ -327,7 +327,10 @@ export class Panel {
     } catch (error) {
       unmountChart(this.plot);
       this.cloud = null;
-      this.plot.replaceChildren(make("p", { class: "broken", text: `This chart could not be drawn. ${error}` }));
+      this.plot.classList.remove("void");
+      const name = `data/${this.chart.id}.csv`;
+      const numbers = window.reporterPacked ? `Its numbers: ${name} in the results folder` : make("a", { href: name, download: "", text: "Its numbers as CSV" });
+      this.plot.replaceChildren(make("p", { class: "broken", role: "note" }, make("strong", { text: "This chart could not be drawn." }), ` ${String(error).replace(/\.?$/, ".")} `, numbers, "."));
     } finally {
       this.busy = false;
     }

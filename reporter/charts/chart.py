@@ -271,6 +271,11 @@ class Drawn:
         return bool(self.specs) or (isinstance(self.chart.draw, str) and bool(self.rows) and not self.error)
 
     @property
+    def placed(self) -> bool:
+        """Whether its page has a place for it, in which it is drawn or says why it is not."""
+        return self.shown or bool(self.error)
+
+    @property
     def missing(self) -> int:
         """How many of its values are NULL."""
         column = self.chart.value
@@ -310,7 +315,7 @@ class Drawn:
         """How many places it takes among cards: two where its panels are of both roles, or of several comparisons."""
         roles = self.chart.facet == ASKED and self.rows and self.frame[ASKED].nunique() > self.frame["corpus"].nunique()
         sides = (self.chart.kind == "differences" or self.chart.key) and len(self.panels) > 1
-        return 2 if self.shown and (roles or sides) else int(self.shown or bool(self.error))
+        return 2 if self.shown and (roles or sides) else int(self.placed)
 
     @property
     def closing(self) -> bool:

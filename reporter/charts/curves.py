@@ -24,8 +24,8 @@ def spectra(frame: pd.DataFrame, styles: Styles) -> Any:
     low, most = float(real.min()) if len(real) else 1e-6, int(frame["rank"].max())
     ranks = alt.Scale(type="log", domain=[1, max(2, most)], nice=False)
     shares = alt.Scale(type="log", domain=[low, 1], nice=False, clamp=True)
-    x = alt.X("rank:Q", title="rank", scale=ranks, axis=alt.Axis(values=_decades(1, most), format="~s", grid=False))
-    axis = alt.Axis(grid=True, values=_decades(low, 1), format="~g", labelOverlap="greedy")
+    x = alt.X("rank:Q", title="rank", scale=ranks, axis=alt.Axis(values=_decades(1, most), grid=False, **parts.TYPESET))
+    axis = alt.Axis(grid=True, values=_decades(low, 1), labelOverlap="greedy", **parts.TYPESET)
     y = alt.Y("value:Q", title="share of the variance", scale=shares, axis=axis)
     tooltip = tooltips("model", "checkpoint", "layer", "rank", "value", "n", value="share")
     return _curves(alt.Chart(), x, y, _BY_DEPTH, tooltip, size=9, data=frame)
@@ -131,7 +131,7 @@ def counts(frame: pd.DataFrame, styles: Styles) -> Any:
     top = max(2.0, float(frame["count"].max()))
     scale = alt.Scale(type="log", domain=[0.7, top], clamp=True)
     decades = [10**power for power in range(0, 20, 1 if top < 1e5 else 2) if 10**power <= top]
-    y = alt.Y("shown:Q", title="how many", scale=scale, axis=alt.Axis(format="~s", values=decades))
+    y = alt.Y("shown:Q", title="how many", scale=scale, axis=alt.Axis(values=decades, **parts.TYPESET))
     return _histogram(frame, styles, y, "datum.count < 1 ? 0.7 : datum.count")
 
 
@@ -218,7 +218,7 @@ def types(frame: pd.DataFrame, styles: Styles) -> Any:
         is_wide = len(values) > 0 and float(values.max() / values.min()) > SPREAD
         return alt.Scale(type="log", nice=False, padding=8) if is_wide else alt.Scale(zero=False, padding=4)
 
-    axis = {"tickCount": 4, "format": "~g", "labelOverlap": "greedy", "labelSeparation": 4, "grid": True}
+    axis = {"tickCount": 4, **parts.TYPESET, "labelOverlap": "greedy", "labelSeparation": 4, "grid": True}
     axis |= {"gridOpacity": parts.LABELLED, "tickOpacity": parts.LABELLED}
     columns = ("token", "model", "layer", "count", "norm_of_mean", "variance")
     reach = f"{FENCE} * (datum.upper - datum.lower)"

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from reporter.charts.drawing import bare_spec
-from reporter.charts.parts import set_by_page
+from reporter.charts.parts import TYPESET, set_by_page, typeset
 from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt, unvalidated
 
 SIDES = {"a": ("#1c5fb8", "#6aa8ff"), "b": ("#ae388f", "#f27cc0")}
@@ -74,8 +74,6 @@ def _axes() -> dict[str, Any]:
     """Return the value axes by the name of the chart."""
     low, high = alt.ExprRef("low"), alt.ExprRef("high")
     decades = alt.ExprRef(f"slice({_RANKS}, 0, 2 + floor(log(high) / LN10 + 1e-9))")
-    thousands = "datum.value >= 1000 ? datum.value / 1000 + 'k' : datum.value"
-    labels = {"grid": True, "tickCount": 4, "format": ",.3~g", "labelOverlap": "greedy"}
     axes = {
         "value": (
             alt.Scale(domain=[low, high], nice=True, zero=False),
@@ -83,11 +81,11 @@ def _axes() -> dict[str, Any]:
         ),
         "log": (
             alt.Scale(type="log", domain=[low, high], nice=False),
-            alt.Axis(labelExpr=f"datum.label && ({thousands})", **labels),
+            alt.Axis(grid=True, tickCount=4, labelOverlap="greedy", **TYPESET),
         ),
         "rank": (
             alt.Scale(type="symlog", domain=[0, high], nice=False, reverse=True),
-            alt.Axis(grid=True, values=decades, labelExpr=thousands),
+            alt.Axis(grid=True, values=decades, labelExpr=typeset()),
         ),
     }
     return {name: alt.Y("value:Q", title=None, scale=scale, axis=axis) for name, (scale, axis) in axes.items()}

@@ -121,6 +121,19 @@ def depth_axis(title: str = "relative depth", labelled: bool = False, layers: in
     )
 
 
+def typeset(value: str = "datum.value") -> str:
+    """Return the expression that writes a number of an axis as ``core.numbers.short`` does: ``0.001``, ``2 × 10⁻⁵``."""
+    power = f"floor(log(abs({value})) / LN10 + 1e-9)"
+    digit = "slice('⁰¹²³⁴⁵⁶⁷⁸⁹', {0}, {0} + 1)"
+    tens, ones = (digit.format(f"floor(-{power} / 10)"), digit.format(f"(-{power} % 10)"))
+    tiny = f"format({value} / pow(10, {power}), '.3~r') + ' × 10⁻' + (-{power} < 10 ? '' : {tens}) + {ones}"
+    return f"{value} != 0 && abs({value}) < 1e-4 ? {tiny} : format({value}, ',.3~r')"
+
+
+TYPESET = {"format": "~g", "labelExpr": f"datum.label === '' ? '' : {typeset()}"}
+"""Options of a logarithmic axis; the format says which of its ticks have a label."""
+
+
 def axis_title(subject: ChartedStatistic) -> list[str]:
     """Return what a value axis shows, in lines that fit beside a small chart."""
     return wrap(f"{subject.short or subject.title}{f' ({subject.unit})' if subject.unit else ''}", 28)
@@ -142,7 +155,7 @@ def value_axis(field: str = "value:Q", log: bool = False, title: Sequence[str] =
 def ticks(log: bool = False) -> Any:
     """About five ticks on a value axis; on a logarithmic one as many as do not touch."""
     if log:
-        return alt.Axis(grid=True, tickCount=4, format="~g", labelOverlap="greedy", gridOpacity=LABELLED)
+        return alt.Axis(grid=True, tickCount=4, labelOverlap="greedy", gridOpacity=LABELLED, **TYPESET)
     return alt.Axis(grid=True, tickCount=5, labelOverlap="greedy", labelSeparation=4)
 
 

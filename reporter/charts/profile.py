@@ -86,6 +86,12 @@ COUNTED = {"layer": ("layer", 0), "step": ("block", 1)}
 """Where all models have as many layers: what an axis counts, and its number at depth 0."""
 
 
+def differences_of(names: Sequence[str], blocks: bool) -> str:
+    """Return the query for the differences of statistics that are named by block, or for those of all others."""
+    kind = f"statistic {'' if blocks else 'NOT '}IN ({', '.join(map(repr, names))})"
+    return DIFFERENCES.replace("WINDOW", f"  AND {kind}\nWINDOW")
+
+
 def profile(frame: pd.DataFrame, styles: Styles, subject: parts.ChartedStatistic, log: bool = False) -> Any:
     """Draw a statistic over depth, on a linear axis or on a logarithmic one."""
     of_it = alt.Chart().transform_filter(parts.is_statistic(subject.name))

@@ -70,7 +70,7 @@ def estimate(value: Any, low: Any = None, high: Any = None, decimals: int | None
         decimals: how many decimals, where the number is compared with others (:func:`estimates`).
     """
     known = decimals_of(value, low, high)
-    if decimals is not None and known is not None:
+    if decimals is not None and known is not None and abs(value) < 999.5:  # no decimals of thousands for a small one
         known = decimals
     if known is None or known > MOST_DECIMALS:
         if decimals is None or is_null(value) or decimals > MOST_DECIMALS:
@@ -141,6 +141,23 @@ def digits_of(values: Sequence[float]) -> int:
     return MOST_DIGITS
 
 
+def together(values: Sequence[float], digits: int = 2, size: float = 0.0) -> list[str]:
+    """Write numbers that stand beside each other with as many decimals each: significant digits of the largest.
+
+    Whole numbers stay whole, and a number that would read as 0 has its own digits.
+    """
+    largest = max([size, *map(abs, values)])
+    decimals = digits - 1 - math.floor(math.log10(largest)) if 1e-4 <= largest < 99.5 else 0
+    decimals += largest == 1  # a perfect share has as many as those below it
+    while decimals < MOST_DECIMALS and any(
+        abs(value) < 1 <= round(abs(value), decimals) for value in (*values, largest)
+    ):
+        decimals += 1
+    if not 0 < decimals <= MOST_DECIMALS or all(float(value).is_integer() for value in values):
+        return [short(value, digits) for value in values]
+    return [_fixed(v, decimals) if v == 0 or round(v, decimals) else short(v, digits) for v in values]
+
+
 def near(value: float, digits: int, size: float, nothing: float = ROUNDING) -> str:
     """Write a number as ``≈ 0`` where it is at most the share ``nothing`` of ``size``, the size of the largest."""
     return "≈ 0" if 0 < abs(value) <= nothing * size else short(value, digits)
@@ -155,8 +172,13 @@ def span(values: Sequence[float], digits: int = 0, size: float = 0.0) -> str:
         size: the size of the largest number in their neighbourhood.
     """
     ends = min(values), max(values)
+    if ends[0] == ends[1] and not digits:
+        return short(ends[0], digits_of(ends))
     largest = max(size, *map(abs, ends))
-    low, high = (near(end, digits or digits_of(ends), largest) for end in ends)
+    low, high = (
+        "≈ 0" if 0 < abs(end) <= ROUNDING * largest else text
+        for end, text in zip(ends, together(ends, digits or digits_of(ends), size), strict=True)
+    )
     return low if low == high else f"{low} to {high}" if "−" in low + high or "≈" in low + high else f"{low}–{high}"
 
 

@@ -132,7 +132,7 @@ class Comparing:
         """Yield the mean over layers of each side, and the number at each layer of those that a table shows."""
         compared, common = self._means(name, corpus, view, self.sides.pair)
         both = dict(zip(self.sides.pair, compared, strict=True)) if common else {}
-        for side in dict.fromkeys((*self.sides.each.values(), *self.sides.of_roles.values())):
+        for side in dict.fromkeys((*self.sides.each.values(), *self.sides.columns, *self.sides.pair)):
             own = ((model, self.profiles.get((name, corpus, view, model))) for model in side.models)
             means = both[side] if side in both else {model: profile.mean for model, profile in own if profile}
             if means:

@@ -60,7 +60,7 @@ _RATIO = Size(
 def losses(frame: Any, styles: Styles) -> Any:
     """Draw the lost energy over layers, a line for each scale and format; ``value`` is its decimal logarithm."""
     lines = parts.NamedLines.of(frame, "scale", "value", list(SCALES))
-    axis = alt.Axis(labelExpr="format(pow(10, datum.value), '.2~g')", tickMinStep=1)
+    axis = alt.Axis(labelExpr=parts.typeset("pow(10, datum.value)"), tickMinStep=1)
     y = alt.Y("value:Q", title="energy lost", scale=alt.Scale(domain=list(lines.reach), nice=True), axis=axis)
     tooltip = parts.tooltips("kind", "scale", "layer", "lost")
     return parts.by_kind(lines, frame, {"INT8": [1, 0], "FP8": [1, 3]}, y, tooltip)

@@ -138,7 +138,7 @@ class Contents:
         groups = []
         for name, (title, asks) in QUESTIONS.items():
             charts = [d for s in self.sections if s.question == name for d in s.charts if d.chart.kind != "training"]
-            shown = [drawn for drawn in charts if drawn.shown or drawn.error]
+            shown = [drawn for drawn in charts if drawn.placed]
             if shown:
                 first = [drawn for drawn in shown if drawn.open and not drawn.flat]
                 groups.append((title, asks, first, [drawn for drawn in shown if not drawn.open or drawn.flat]))

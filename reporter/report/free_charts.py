@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from reporter.charts import models, profile
 from reporter.charts.axes import LOG, AxisLimits, which_axis
@@ -79,6 +79,15 @@ def of_tables(name: str, statistics: Sequence[Statistic], tables: Iterable[str])
     """Return the charts of a metric that rest on tables which any metric may have rows in."""
     charts = _of_pairs(name, [statistic for statistic in statistics if statistic.per == "pair"])
     charts["differences"] = _differences(name, "differences", "differences over depth", statistics)
+    steps = [statistic.name for statistic in statistics if statistic.per == "step"]
+    if steps:  # an axis counts layers or blocks
+        charts["differences"] = replace(charts["differences"], query=profile.differences_of(steps, False))
+        charts["differences_of_blocks"] = replace(
+            _differences(name, "differences_of_blocks", "differences over blocks", statistics, per="step"),
+            query=profile.differences_of(steps, True),
+            say=partial(say_statistic, step=True),
+            options={"blocks": True},
+        )
     charts["differences_of_models"] = replace(
         _differences(name, "differences_of_models", "differences of the whole model", statistics, models.dots),
         query=profile.DIFFERENCES_OF_MODELS,
@@ -100,7 +109,8 @@ def of_tables(name: str, statistics: Sequence[Statistic], tables: Iterable[str])
         sources=_sources(statistics),
         interval="95 % CI over models (Fisher's z).",
     )
-    return [chart for table, chart in charts.items() if table in set(tables)]
+    shown = set(tables)
+    return [chart for table, chart in charts.items() if table.replace("_of_blocks", "") in shown]
 
 
 def _of_pairs(name: str, statistics: Sequence[Statistic]) -> dict[str, Chart]:
@@ -144,12 +154,13 @@ def _differences(
     statistics: Sequence[Statistic],
     draw: Callable[..., Any] = profile.difference,
     short: str = "difference",
+    per: Literal["layer", "step"] = "layer",
 ) -> Chart:
     return Chart(
         f"{metric}.{name}",
         title,
         profile.DIFFERENCES,
-        partial(draw, subject=Statistic(name, title, "", (), short=short)),
+        partial(draw, subject=Statistic(name, title, "", (), short=short, per=per)),
         naming="{statistic}: difference{base}",
         kind="differences",
         say=say_statistic,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reporter.charts.chart import Drawn, Read
 from reporter.charts.styles import DECODER, ENCODER, ModelStyle
 from reporter.core.numbers import compared, counted, whole
 from reporter.core.places import capital, listed
-from reporter.judge.comparison import PAIR
+from reporter.judge.comparison import PAIR, differs
 from reporter.judge.facts import main_statistics
 from reporter.report import tables as queries
 from reporter.report.citing import read_passes, span
@@ -32,12 +32,16 @@ PREFERRED = (
 
 @dataclass(frozen=True)
 class Cells:
-    """A row of the table for one token set: a number for each column, their difference, and for each model."""
+    """A row of the table for one token set: a number for each column, their difference, and for each model.
+
+    ``uncorrected``: the interval of the difference excludes 0, and p corrected for all comparisons is not significant.
+    """
 
     numbers: tuple[Number, ...]
     difference: Number | None
     lines: tuple[tuple[ModelStyle, str], ...]
     models: tuple[Number, ...] = ()
+    uncorrected: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ class StatisticRow:
         meaning: what it says, in one line.
         note: why it has no difference; empty where it has.
         over: which layers it is over, where one side lacks some of the other's.
-        effect: the standardised difference that orders the rows.
+        effect: the difference as a share of the statistic's range, a mean over layers, which orders the rows.
+        sure: whether its difference is significant after correction, under the first token set.
         cells: by token set.
     """
 
@@ -62,6 +67,7 @@ class StatisticRow:
     note: str
     over: str
     effect: float
+    sure: bool
     cells: Mapping[str, Cells]
 
 
@@ -79,7 +85,7 @@ class Overview:
 
     Args:
         line: what is compared, on what.
-        sentences: at most three.
+        said: by corpus at most three sentences.
         scope: what their intervals are over, and what they say nothing about.
         charts: ids of up to four statistics.
         sets: token sets, the first one shown first.
@@ -93,7 +99,7 @@ class Overview:
 
     line: str
     stored: StoredComparison
-    sentences: tuple[Sentence, ...] = ()
+    said: Mapping[str, tuple[Sentence, ...]] = field(default_factory=dict)
     scope: str = ""
     charts: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
@@ -104,9 +110,19 @@ class Overview:
     quote: tuple[str, ...] = ()
 
     @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The sentences about the first corpus."""
+        return next(iter(self.said.values()), ())
+
+    @property
     def rows(self) -> tuple[StatisticRow, ...]:
         """The rows of the first corpus."""
         return self.tables[0].rows if self.tables else ()
+
+    @property
+    def uncorrected(self) -> bool:
+        """Whether a difference of the tables is significant only without correction."""
+        return any(cells.uncorrected for table in self.tables for row in table.rows for cells in row.cells.values())
 
     @property
     def unsure(self) -> bool:
@@ -128,12 +144,13 @@ def read_overview(read: Read, contents: Contents) -> Overview:
     stored = StoredComparison(read, contents, {name: s for name, s in main_statistics().items() if name in shown})
     tables = [CorpusTable(corpus, tuple(_rows(stored, charts, corpus))) for corpus in contents.scene.corpora]
     tables = [table for table in tables if table.rows]
-    sides, sentences = stored.sides, tuple(sentences_of(stored)) if tables else ()
+    said = {table.corpus: tuple(sentences_of(stored, table.corpus)) for table in tables}
+    sides, sentences = stored.sides, next(iter(said.values()), ())
     several = tables and any(side.several for side in sides.columns)
     return Overview(
         line=_line(stored),
         stored=stored,
-        sentences=sentences,
+        said=said,
         scope=scope_of(stored) if tables else "",
         charts=_charts(stored, charts, [sentence.figure for sentence in sentences]),
         sets=stored.sets,
@@ -157,10 +174,11 @@ def _rows(stored: StoredComparison, charts: Mapping[str, Drawn], corpus: str) ->
             note = "" if stored.comparable(name) else "not comparable between roles"
             gaps = [stored.difference(name, corpus, view) for view in stored.views if stored.sides.pair]
             over = "over the layers that both have" if any(gap and gap["common"] for gap in gaps) else ""
+            sure = any(gap is not None and differs(gap) for gap in gaps[:1])
             meaning, title = charts[name].chart.lead, capital(statistic.title)
             effect = stored.effect(name, corpus)
-            lines.append(StatisticRow(name, title, statistic.unit, meaning, note, over, effect, cells))
-    yield from sorted(lines, key=lambda line: (bool(line.note), -line.effect))
+            lines.append(StatisticRow(name, title, statistic.unit, meaning, note, over, effect, sure, cells))
+    yield from sorted(lines, key=lambda line: (bool(line.note), not line.sure, -line.effect))
 
 
 def _cells(
@@ -173,10 +191,16 @@ def _cells(
     )
     if not sides.pair or not stored.comparable(name):
         return Cells(of_columns, None, lines, of_models)
-    numbers = [number.measured for number in (*of_columns, Number.of(stored.difference(name, corpus, view)))]
+    gap = stored.difference(name, corpus, view)
+    numbers = [number.measured for number in (*of_columns, Number.of(gap))]
     written = compared(*numbers) if len(numbers) == 3 else [""] * len(numbers)
     *shown, difference = map(Number, numbers, written)
-    return Cells(tuple(shown), difference, lines, of_models)
+    return Cells(tuple(shown), difference, lines, of_models, gap is not None and _uncorrected(gap))
+
+
+def _uncorrected(gap: queries.Row) -> bool:
+    low, high = gap["ci_low"], gap["ci_high"]
+    return gap["p_adjusted"] is not None and not differs(gap) and not low <= 0 <= high
 
 
 def _paths(stored: StoredComparison, name: str, corpus: str) -> dict[str, tuple[tuple[ModelStyle, str], ...]]:

@@ -75,6 +75,12 @@ class _Comparison:
             text += f" No interval: {listed(titles)}{f' ({reason})' if reason else ''}."
         return text
 
+    @property
+    def paragraph(self) -> str:
+        """The caption and a sentence for each statistic."""
+        note = "Intervals of differences are not corrected for the number of statistics." if self.difference else ""
+        return " ".join(filter(None, [self.caption, note, *self.sentences()]))
+
     def sentences(self) -> Iterator[str]:
         """Yield a sentence for each statistic, also where nothing differs."""
         for title, numbers, cells in zip(self.titles, self.numbers, self.cells, strict=True):
@@ -94,7 +100,7 @@ class _Comparison:
 
 def _inside(title: str) -> str:
     """Return a title as it is written inside a sentence."""
-    return title[:1].lower() + title[1:]
+    return title if title.startswith("Grassmann") else title[:1].lower() + title[1:]
 
 
 def _comparisons(contents: Contents) -> Iterator[_Comparison]:
@@ -163,5 +169,4 @@ def results_text(contents: Contents) -> str:
     first = next(_comparisons(contents), None)
     if first is None or len(first.lines) > MOST_MODELS:
         return ""
-    note = "Intervals of differences are not corrected for the number of statistics." if first.difference else ""
-    return " ".join(filter(None, [first.caption, note, *first.sentences()]))
+    return first.paragraph

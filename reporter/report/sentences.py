@@ -100,9 +100,8 @@ class _Told:
         return bool(self.row["span"] == "region")
 
 
-def sentences_of(stored: StoredComparison) -> Iterator[Sentence]:
-    """Yield at most three sentences about the first corpus; none if it has too few texts for a verdict."""
-    corpus = stored.corpora[0]
+def sentences_of(stored: StoredComparison, corpus: str) -> Iterator[Sentence]:
+    """Yield at most three sentences about a corpus; none if it has too few texts for a verdict."""
     if not stored.fixed and stored.units.get(corpus, 0) < VERDICT_TEXTS:
         return
     if len(stored.styles) == 1:

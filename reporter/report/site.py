@@ -117,10 +117,10 @@ def study_pages(contents: Contents, templates: Environment) -> dict[str, str]:
         of_page = {"here": f"{name}.html", "page_title": title, "charts": charts, "page": data}
         return templates.get_template(TEMPLATES.get(name, f"{name}.html")).render(shared | controls | of_page | more)
 
-    by_id = {drawn.id: drawn for drawn in contents.charts if drawn.shown}
+    by_id = {drawn.id: drawn for drawn in contents.charts if drawn.placed}
     lead = by_id.get(contents.leads[0].picture)
     if lead is None and contents.leads[0].name == "training":
-        lead = next((drawn for drawn in trained if drawn.shown), None)
+        lead = next((drawn for drawn in trained if drawn.placed), None)
     usual = [by_id[name] for name in (contents.overview.charts if contents.overview else ()) if name in by_id]
     first = ([lead] if lead else []) + [drawn for drawn in usual if drawn is not lead]
     more = {"lead": lead, "leads": contents.leads, "few": queries.few_texts(contents.study, contents.corpora)}

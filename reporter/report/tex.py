@@ -193,7 +193,7 @@ def environment(name: str, width: float, *lines: str) -> str:
 # The tables of a paper: models, corpora, claims, findings, and numbers by layer.
 
 
-NAMES = 0.85
+NAMES = 1.1
 """Width of the column of names, for one of a column of numbers."""
 MOST_MODELS = 6
 """Models whose profiles a paper has room for."""

@@ -190,14 +190,14 @@ class ConceptAnswer(OfLastCheckpoint, table="concept_answers"):
     ci_high: float | None = column(HIGH)
     chance: float | None = column("chance level: the consistency of texts of the set that are paired at random")
     p: float | None = column(
-        "p-value of a consistency above the chance level, corrected for the layers (Holm); 1 where random turns of "
-        "pairs disagree; NULL for fewer than three pairs"
+        "p-value of a consistency above the chance level, corrected for the layers (Holm) and the concepts of the set "
+        "(Bonferroni); 1 where random turns of pairs disagree; NULL for fewer than three pairs"
     )
     p_untrained: float | None = column(
-        "p-value of a consistency above the model with random weights, corrected for the layers; NULL without that "
+        "p-value of a consistency above the model with random weights, corrected in the same way; NULL without that "
         "baseline"
     )
-    shared: bool = column("whether the concept is a shared direction here: p ≤ 0.05 over the number of concepts")
+    shared: bool = column("whether the concept is a shared direction here: p ≤ 0.05")
     strongest: bool = column("whether its consistency is highest at this layer")
     alike: bool | None = column(
         "whether its consistency does not differ significantly from the highest; NULL if unknown"

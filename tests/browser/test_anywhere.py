@@ -12,6 +12,11 @@ from reporter.charts.styles import DARK, ENCODER, LIGHT
 pytestmark = pytest.mark.browser
 DRAWN = "return document.querySelectorAll('#glance svg.marks').length > 0"
 READY = "return document.documentElement.classList.contains('all-data')"
+# what stops Vega before it draws, and what stops it at the data
+BROKEN = {
+    '"type":"line"': '"type":"no mark"',
+    '"mark":{': '"transform":[{"calculate":"datum.no.such","as":"x"}],"mark":{',
+}
 ON_PAPER = "return [...document.querySelectorAll('#glance .figure:first-child .on-paper')].map(one => one.textContent)"
 
 
@@ -50,6 +55,12 @@ def test_a_study_that_is_copied_alone_is_whole_and_a_page_alone_says_what_is_mis
     tab.until(DRAWN)
     assert not tab.run("return document.getElementById('alone').checkVisibility()")
     tab.assert_quiet()
+    for whole, broken in BROKEN.items():
+        for data in (reports / "made-up" / "data").glob("*.js"):
+            (copy / "data" / data.name).write_text(data.read_text().replace(whole, broken))
+        tab.open(copy / "index.html")
+        tab.until("return document.querySelectorAll('.four .panel .broken').length > 1")
+        assert all("could not be drawn" in said and "numbers as CSV" in said for said in tab.texts(".panel .broken"))
     shutil.rmtree(copy / "data")
     tab.open(copy / "layers.html")
     tab.see(".panel")

@@ -127,7 +127,10 @@ def test_figures_can_be_read_on_paper_and_no_answer_is_closed(tab, reports, page
         tab.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
         tab.run("dispatchEvent(new Event('beforeprint'))")
         assert look(tab) == []
-        assert tab.run("return document.querySelectorAll('details.folded-answer:not([open])').length") == 0
+        lids = "details:is(.folded-answer, .more):not([open]), .answer details:not([open])"
+        assert tab.run(f"return document.querySelectorAll('{lids}').length") == 0
+        wide = "[...document.querySelectorAll('.answer .scroll')].filter(own => own.scrollWidth > own.clientWidth + 1)"
+        assert tab.run(f"return {wide}.length") == 0, "nothing is cut at the edge of the sheet"
     finally:
         tab.run("dispatchEvent(new Event('afterprint'))")
         tab.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

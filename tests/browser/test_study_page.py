@@ -247,9 +247,26 @@ def test_tables_appear_when_their_lids_are_open(tab, reports):
     tab.click("#cells > details > summary")
     tab.until("return document.querySelector('#cells tbody tr.failed')")
     tab.open(reports / "made-up" / "index.html")
-    assert tab.texts("#compared > details table") == [], "a large table is no elements until somebody wants it"
-    tab.click("#compared > details > summary")
-    tab.until("return document.querySelector('#compared > details table')?.checkVisibility()")
+    other = "#compared > details[data-table-of=simple]"
+    assert tab.texts(f"{other} table") == [], "a large table is no elements until somebody wants it"
+    tab.click(f"{other} > summary")
+    tab.until(f"return document.querySelector('{other} table')?.checkVisibility()")
+    tab.assert_quiet()
+
+
+def test_sentences_and_tables_are_about_the_chosen_corpus(tab, reports):
+    shown = "[...document.querySelectorAll('[data-of-corpus]')].filter(own => own.checkVisibility())"
+    lids = "[...document.querySelectorAll('[data-table-of]')].filter(own => own.open)"
+    said = f"return [{shown}.map(own => own.dataset.ofCorpus), {lids}.map(own => own.dataset.tableOf)]"
+    tab.open(reports / "made-up" / "index.html")
+    assert tab.until(said) == [["nested"], ["nested"]]
+    tab.choose("#corpus", "simple")
+    assert tab.run(said) == [["simple"], ["simple"]]
+    assert tab.run(f"return {shown}[0].textContent.includes('on simple')")
+    tab.choose("#corpus", "")
+    assert tab.run(said) == [["nested", "simple"]] * 2
+    tab.open(reports / "made-up" / "index.html", query="?corpus=simple")
+    assert tab.until(said) == [["simple"], ["simple"]]
     tab.assert_quiet()
 
 

@@ -101,10 +101,11 @@ def rows(lines, depths, layers=None):
 
 LINES = {"0.12 (embedding) to 0.31 (last block), maximum 0.35 at layer 3 of 6": [0.12, 0.35, 0.31]}
 LINES |= {"0.01 (embedding) to 0 (last block), minimum −0.11 at layer 3 of 6": [0.01, -0.106, 0.0]}
-LINES |= {"0.3 throughout": [0.3, 0.3, 0.3], "≈ 0 (embedding) to 0.24 (last block, maximum)": [2.2e-16, 0.1, 0.24]}
-LINES |= {"0.998 (embedding, maximum) to 0.2 (last block)": [0.998, 0.5, 0.2], "": [math.nan] * 3}
+LINES |= {"0.30 throughout": [0.3, 0.3, 0.3], "≈ 0 (embedding) to 0.24 (last block, maximum)": [2.2e-16, 0.1, 0.24]}
+LINES |= {"0.998 (embedding, maximum) to 0.200 (last block)": [0.998, 0.5, 0.2], "": [math.nan] * 3}
+LINES |= {"0.29 (embedding) to 1 (last block, maximum)": [0.29, 0.5, 1.0]}
 LINES |= {"0.35 (layer 3 of 6, maximum) to 0.31 (last block)": [math.nan, 0.35, 0.31]}
-LINES |= {"0.1 (embedding) to 0.35 (layer 3 of 6, maximum)": [0.1, 0.35, math.nan]}
+LINES |= {"0.10 (embedding) to 0.35 (layer 3 of 6, maximum)": [0.1, 0.35, math.nan]}
 
 
 @pytest.mark.parametrize("caption", LINES)
@@ -118,8 +119,8 @@ def test_captions_say_what_the_line_shows(caption):
 def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first():
     lines = {"gpt2": [0.1, 0.6, 0.2], "llama": [0.2, 0.7, 0.2], "opt": [0.1, 0.65, 0.2], "bert": [0.1, 0.2, 0.3]}
     assert captions.of_statistic(rows(lines, [0, 0.5, 1], [0, 2, 4]), SCENE) == (
-        "bert: 0.1 (embedding) to 0.3 (last block, maximum) · "
-        "3 decoders: 0.1–0.2 (embedding) to 0.2 (last block), maxima 0.6–0.7 at depth 0.5"
+        "bert: 0.10 (embedding) to 0.30 (last block, maximum) · "
+        "3 decoders: 0.10–0.20 (embedding) to 0.20 (last block), maxima 0.60–0.70 at depth 0.50"
     )
     three = {"gpt2": [3.0, 2, 1], "llama": [1.0, 2, 4], "opt": [2.0, 2, 4]}
     said = captions.of_statistic(rows(three, [0, 0.5, 1]), SCENE)
@@ -128,17 +129,17 @@ def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first():
     said = captions.of_statistic(rows(two, [0, 0.25, 0.5, 1], [0, 3, 6, 12]), SCENE)
     assert [part.rpartition(" at ")[2] for part in said.split(" · ")] == ["layer 3 of 12", "layer 6 of 12"]
     points = rows({"bert": [0.08], "gpt2": [0.1], "opt": [-0.2], "llama": [0.0]}, [0]).drop(columns="depth")
-    assert captions.of_statistic(points, SCENE) == "bert: 0.08 · 3 decoders: −0.2 to 0.1"
+    assert captions.of_statistic(points, SCENE) == "bert: 0.08 · 3 decoders: −0.20 to 0.10"
     said = captions.of_training(rows({"gpt2": [0.05, 0.41]}, [0, 600]), SCENE)
     assert said == "gpt2: 0.05 (step\xa00) to 0.41 (step\xa0600)"
 
 
 def test_steps_are_spoken_of_as_blocks_and_what_is_not_determined_is_counted_and_no_maximum():
     steps = rows({"dreams": [0.7, 0.4, 0.9, 0.8]}, [0, 0.25, 0.5, 0.75], [0, 1, 2, 3])
-    said = "dreams: 0.7 (first block) to 0.8 (last block), maximum 0.9 at block 3 of 4"
+    said = "dreams: 0.70 (first block) to 0.80 (last block), maximum 0.90 at block 3 of 4"
     assert captions.of_statistic(steps, SCENE, step=True) == said
     steps["undetermined"] = [False, False, True, False]
-    said = "dreams: 0.7 (first block) to 0.8 (last block, maximum), not determined at 1 block (open marks)"
+    said = "dreams: 0.70 (first block) to 0.80 (last block, maximum), not determined at 1 block (open marks)"
     assert captions.of_statistic(steps, SCENE, step=True) == said
 
 
@@ -146,6 +147,6 @@ def test_numbers_are_short():
     written = {0: "0", 0.041234: "0.0412", 12.34: "12.3", 4096: "4,096", -0.5: "−0.5", None: "–", math.nan: "–"}
     written |= {1.23e-5: "1.23 × 10⁻⁵", -0.99987: "−0.9999", 0.9999999: "1"}
     assert {value: short(value) for value in written} == written
-    assert span([-0.059, 0.11]) == "−0.059 to 0.11", "no dash beside a minus"
-    assert span([10.23, 10.36]) == "10.2–10.4" and span([1e-17, 2.0]) == "≈ 0 to 2"
+    assert span([-0.059, 0.11]) == "−0.06 to 0.11", "no dash beside a minus"
+    assert span([10.23, 10.36]) == "10.2–10.4" and span([1e-17, 2.0]) == "≈ 0 to 2.0"
     assert [duration(s) for s in (0.42, 185, 7800, None)] == ["0.4 s", "3 min 05 s", "2 h 10 min", "–"]

@@ -21,6 +21,7 @@ from reporter.charts.layout import Scene
 from reporter.charts.models import dots, pairs
 from reporter.charts.profile import profile, ticks, training
 from reporter.charts.styles import DECODER, ENCODER, LIGHT, style_models
+from reporter.core.numbers import short
 from reporter.metrics.base import Statistic
 
 STYLES = style_models({"bert": "encoder", "gpt2": "decoder"})
@@ -130,6 +131,16 @@ def test_a_logarithmic_profile_has_no_line_at_0_and_keeps_what_is_below_at_its_e
     assert not [layer for layer in spec["layer"] if layer["encoding"].get("y") == {"datum": 0}]
     scales = [channel["scale"] for channel in encodings(spec, "y") if "scale" in channel]
     assert scales and all(scale["type"] == "log" and scale["clamp"] for scale in scales)
+
+
+def test_ticks_of_a_logarithmic_axis_are_written_as_all_other_numbers():
+    numbers = [1e-12, 2e-9, 1e-5, 1e-4, 0.02, 0.5, 1, 20, 100, 1000, 1e6]
+    scale = parts.alt.Scale(type="log", domain=[1e-12, 1e6])
+    axis = parts.alt.Axis(values=numbers, **parts.TYPESET)
+    chart = parts.alt.Chart(pd.DataFrame({"v": numbers})).mark_point()
+    spec = chart.encode(y=parts.alt.Y("v:Q", scale=scale, axis=axis, title=None)).properties(height=900).to_json()
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", vl_convert.vegalite_to_svg(spec))
+    assert set(texts) == {short(number) for number in numbers}
 
 
 def test_models_stand_in_the_order_of_the_legend_and_layers_of_a_pair_and_steps_along_their_axes():

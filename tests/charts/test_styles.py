@@ -27,8 +27,16 @@ def oklab(rgb):
                      [0.0259040371, 0.7827717662, -0.8086757660]]) @ np.cbrt(lms)  # fmt: skip
 
 
-def distance(one, other, deficiency):
-    a, b = (oklab(np.clip(np.array(DEFICIENCIES[deficiency]) @ linear(own), 0, 1)) for own in (one, other))
+def lab(rgb):
+    """CIE 1976 L*a*b* of linear RGB, for the white of sRGB."""
+    xyz = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
+                    [0.0193339, 0.1191920, 0.9503041]]) @ rgb / [0.95047, 1, 1.08883]  # fmt: skip
+    f = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def distance(one, other, deficiency, space=oklab):
+    a, b = (space(np.clip(np.array(DEFICIENCIES[deficiency]) @ linear(own), 0, 1)) for own in (one, other))
     return float(np.linalg.norm(a - b))
 
 
@@ -61,6 +69,10 @@ def test_what_is_no_model_has_no_colour_of_a_role_and_the_first_six_differ(theme
     assert min(distance(name, colour, "none") for name in names for colour in leading) >= 0.1
     for deficiency in DEFICIENCIES:
         assert min(distance(a, b, deficiency) for a, b in combinations(names[:6], 2)) >= 0.1, deficiency
+    for deficiency in ("none", "protanopia", "deuteranopia"):
+        for count, least in ((6, 23), (len(names), 8)):
+            pairs = ((distance(a, b, deficiency, lab), a, b) for a, b in combinations(names[:count], 2))
+            assert (closest := min(pairs))[0] >= least, (deficiency, closest)
 
 
 def test_styles_tell_twelve_models_of_a_role_apart_without_colour_and_an_unknown_role_is_neither():

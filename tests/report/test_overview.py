@@ -17,7 +17,7 @@ from reporter.metrics.base import catalogue
 from reporter.report import render
 from reporter.report.compared import path_of
 from reporter.report.contents import read_contents
-from reporter.report.overview import read_overview
+from reporter.report.overview import _uncorrected, read_overview
 from reporter.report.sentences import MOST_WORDS
 from reporter.report.tables import ModelRow, unlearned, warnings
 from reporter.runs.whole import write_comparison, write_over_models
@@ -133,6 +133,13 @@ def test_a_difference_is_one_if_its_corrected_interval_has_no_0():
 
     assert is_one(0.1, 0.045, 1) and not is_one(0.1, 0.055, 1)
     assert not is_one(0.1, 0.045, 100) and not is_one(0.1, np.inf, 1)
+    for (value, error, tests), marked in {
+        (0.1, 0.045, 1): False,
+        (0.1, 0.045, 100): True,
+        (0.1, 0.055, 1): False,
+    }.items():
+        number = made(Estimates(np.array([value]), np.array([error]), np.inf), tests)
+        assert _uncorrected(number) == marked, "an interval without 0 that is significant only without correction"
     parts = np.array([[0.3, -0.1, -0.2, 0.0]])
     same, more = (Estimates.of_parts(np.array([2.0]), parts + by, 61) for by in (0.0, 0.01))
     none, gap, alone = map(made, (same.minus(same, paired=True), same.minus(more, paired=True), same))
@@ -205,7 +212,7 @@ def test_the_page_has_all_parts_for_both_token_sets(folder):
     first = section[: section.index("</table>")]
     assert first.count('<span data-view="text tokens">') == first.count('<span data-view="without sinks" hidden>') > 0
     assert first.index(">bert<") < first.index(">gpt2<") and "not comparable between roles" in first
-    assert "The same on simple" in section and "The same for each of" not in section
+    assert "On simple" in section and "The same for each of" not in section
     assert html.count('<p class="says">') <= 3
     assert "The same for each of 40 models" in read(folder / "many" / "index.html")
     assert 'id="compared"' not in read(folder / "empty" / "index.html")

@@ -117,7 +117,10 @@ def test_what_breaks_says_so_and_short_memory_leaves_no_page(written, tmp_path, 
     monkeypatch.setattr(*BREAKS[page], Mock(side_effect=RuntimeError("no ink <b>")))
     text = written()
     assert "RuntimeError: no ink &lt;b&gt;" in read(tmp_path / "made-up" / f"{page}.html")
-    assert ("This chart could not be made." in text) == (page == "layers")
+    for name in ("layers", "index"):  # in its place, with the way to its numbers
+        broken = "This chart could not be drawn." in read(tmp_path / "made-up" / f"{name}.html")
+        assert broken == (page == "layers"), name
+    assert ("Its numbers as CSV" in text) == (page == "layers")
     assert 'id="provenance"' in text and "motion.norm" in text
 
 

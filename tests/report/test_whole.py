@@ -1,5 +1,6 @@
 """What the report makes of every table: sites and null baselines apart, and charts of more than one statistic."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -162,7 +163,10 @@ def test_pairs_and_differences_have_a_panel_for_each_side_and_say_where_they_are
     sides = ["simple − nested", "tuned − bert, on nested", "tuned − bert, on simple"]
     assert [panel.value for panel in drawn.panels] == sides
     assert all(axes["fixed"].low <= 0 <= axes["fixed"].high for axes in drawn.axes.values() if "fixed" in axes)
-    assert list(drawn.picks[0].choices) == ["similarity", "bound"], "in the order of the definitions"
+    assert list(drawn.picks[0].choices) == ["similarity"]
+    blocks = figure("convergence.differences_of_blocks")  # as its tip names them
+    assert list(blocks.picks[0].choices) == ["bound"] and blocks.options["blocks"]
+    assert "relative depth of the block's input" in json.dumps(blocks.specs)
     assert drawn.captions["tuned − bert, on nested"].startswith("tuned: 0.04")
     assert set(figure("convergence.differences_of_models").frame["statistic"]) == {"rate"}
 

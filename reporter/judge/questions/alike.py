@@ -2,10 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from reporter.core.numbers import counted, estimate, p_value, short
+from reporter.core.numbers import counted, estimate, p_value
 from reporter.core.table import VIEWS, Row
 from reporter.geometry.statistics import LEVEL
-from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import (
+    Advice,
+    Box,
+    BoxColumn,
+    Question,
+    Read,
+    Record,
+    grouped,
+    measured,
+    numeric,
+    table,
+)
 from reporter.store.answers import AlikeAnswer
 
 MEANINGS = {"cka": "all distances (CKA)", "knn": "shared neighbours"}
@@ -52,8 +63,8 @@ def _box(rows: Sequence[Record]) -> Box:
             BoxColumn("similarity", lambda row: MEANINGS[row["statistic"]]),
             BoxColumn("most similar layers", lambda row: f"{row['layer_a']} and {row['layer_b']}"),
             numeric("calibrated", lambda row: estimate(row["calibrated"], row["ci_low"], row["ci_high"])),
-            numeric("raw", lambda row: short(row["value"])),
-            numeric("threshold of chance", lambda row: short(row["threshold"])),
+            measured("raw", lambda row: row["value"]),
+            measured("threshold of chance", lambda row: row["threshold"]),
             numeric("p, corrected for layers", lambda row: p_value(row["p"])),
             numeric("and for all comparisons", lambda row: p_value(row["p_searched"])),
         ),

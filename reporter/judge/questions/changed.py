@@ -399,12 +399,12 @@ def _verdict_line(row: Record) -> str:
     if verdict == "indistinguishable":
         limit = f"mean divergence below {INDISTINGUISHABLE:g} nats" if known else _largest(SAME)
         limit = f" ({limit})" if known or row["changed"] else ""
-        return f"Verdict: indistinguishable from the base on these texts{limit}."
+        return f"Verdict: indistinguishable from the base on these texts{limit}{_only(row)}."
     where = "in the predictions alone" if first is None else f"from {place(first)} on"
     limit = f" (mean divergence {'not ' * (verdict == 'changed')}below {SMALL:g} nats)" if known else ""
     if not known and verdict == "small":
         limit = f" ({_largest(NEAR)})"
-    return f"Verdict: {'changed' if verdict == 'changed' else 'a small change'} {where}{limit}."
+    return f"Verdict: {'changed' if verdict == 'changed' else 'a small change'} {where}{limit}{_only(row)}."
 
 
 def _largest(limit: float) -> str:
@@ -459,21 +459,30 @@ def _states(row: Record) -> str:
     )
 
 
-def _weights(row: Record) -> str:
-    alike = (row["untouched"] or "").split(", ") if row["changed"] else [""]
-    if alike == [""]:
-        return ""
-    same = numbers_of(", ".join(part for part in alike if part not in _OUTSIDE.values()))
-    others = [block for block in range(1, row["layers"] + 1) if block not in same]
+def _alike(row: Record) -> tuple[str, list[str]]:
+    """Return the blocks of a changed model that have the weights of the base, and what else has them."""
+    alike = (row["untouched"] or "").split(", ") if row["changed"] else []
     outside = [f"the {part}" for part in alike if part in _OUTSIDE.values()]
-    if 0 < len(others) <= row["layers"] // 2:
-        which = f"block{'s' * (len(others) > 1)} {ranges(others, commas=True)}"
-        have, too = ("has" if len(names) == 1 else "have" for names in (others, outside))
-        rest = f" {capital(listed(outside))} {too} the weights of the base." if outside else ""
-        return f"Of the blocks, only {which} {have} other weights than in the base.{rest}"
-    blocks = ", ".join(part for part in alike if part not in _OUTSIDE.values())
-    named = [f"block{'s' * bool(set(blocks) & set('–,'))} {blocks}"] * bool(blocks)
-    named += [f"the {part}" for part in alike if part in _OUTSIDE.values()]
+    return ", ".join(part for part in alike if part not in _OUTSIDE.values()), outside
+
+
+def _only(row: Record) -> str:
+    """Return which blocks alone have other weights than the base, where these are half of the blocks at most."""
+    same = numbers_of(_alike(row)[0])
+    others = [block for block in range(1, row["layers"] + 1) if block not in same]
+    if not 0 < len(others) <= row["layers"] // 2:
+        return ""
+    several = len(others) > 1
+    which = f"block{'s' * several} {ranges(others, commas=True)}"
+    return f"; of the blocks, only {which} {'have' if several else 'has'} other weights"
+
+
+def _weights(row: Record) -> str:
+    blocks, named = _alike(row)
+    if blocks and not _only(row):
+        named = [f"block{'s' * bool(set(blocks) & set('–,'))} {blocks}", *named]
+    if not named:
+        return ""
     have = "have" if len(named) > 1 or named[0].startswith("blocks") else "has"
     return f"{capital(listed(named))} {have} exactly the weights of the base."
 

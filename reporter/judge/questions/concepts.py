@@ -14,7 +14,18 @@ from reporter.core.places import in_backticks, listed, ranges
 from reporter.core.table import Row
 from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
 from reporter.geometry.statistics import behind_best
-from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import (
+    Advice,
+    Box,
+    BoxColumn,
+    Question,
+    Read,
+    Record,
+    grouped,
+    measured,
+    numeric,
+    table,
+)
 from reporter.metrics.analysis import texts_share
 from reporter.store.answers import ConceptAnswer
 
@@ -82,7 +93,7 @@ def _rows(
             row,
             p=p.get(layer),
             p_untrained=p_untrained.get(layer),
-            shared=p.get(layer, 1.0) <= LEVEL / concepts,
+            shared=p.get(layer, 1.0) <= LEVEL,
             strongest=row is strongest,
             alike=alike.get(layer),
         )
@@ -101,7 +112,7 @@ def _corrected_p(
         pairs=np.array([len(pairs) for pairs in influence]),
         concepts=concepts,
     )
-    return {row["layer"]: float(p) for row, p in zip(rows, p_values, strict=True)}
+    return {row["layer"]: min(1.0, float(p) * concepts) for row, p in zip(rows, p_values, strict=True)}
 
 
 def _ties_by_layer(rows: Sequence[Record]) -> dict[int, bool]:
@@ -136,12 +147,12 @@ def _box(rows: Sequence[Record]) -> Box:
             BoxColumn("concept", lambda row: row[0][0]["concept"]),
             BoxColumn("shared direction", partial(_layers_text, concepts=len(concepts))),
             numeric("strongest at layer", lambda row: "–" if row[1] is None else row[1]["layer"]),
-            numeric("consistency", lambda row: "–" if row[1] is None else short(row[1]["consistency"], 2)),
+            measured("consistency", lambda row: None if row[1] is None else row[1]["consistency"], 2),
             BoxColumn(
                 "95 % interval", lambda row: "" if row[1] is None else interval(row[1]["ci_low"], row[1]["ci_high"])
             ),
-            numeric("chance level", lambda row: "–" if row[1] is None else short(row[1]["chance"], 2)),
-            numeric("p, corrected for layers", lambda row: "–" if row[1] is None else p_value(row[1]["p"], 2)),
+            measured("chance level", lambda row: None if row[1] is None else row[1]["chance"], 2),
+            numeric("corrected p", lambda row: "–" if row[1] is None else p_value(row[1]["p"], 2)),
             BoxColumn("not significantly weaker at layers", _similar),
             numeric("pairs", lambda row: row[0][0]["n"]),
         ),
@@ -176,7 +187,12 @@ def _counted(concepts: Sequence[Sequence[Record]]) -> str:
     if not shared:
         return f"{says}."
     missing = [rows for rows in concepts if not _shared(rows)]
-    return f"{says}: {_named(shared)}{f'; not shown for {_named(missing)}' if missing else ''}."
+    lack = (
+        f"; not shown for {_named(missing)}{_reason([row for rows in missing for row in rows], len(concepts))}"
+        if missing
+        else ""
+    )
+    return f"{says}: {_named(shared)}{lack}."
 
 
 def _named(concepts: Sequence[Sequence[Record]]) -> str:
@@ -188,21 +204,25 @@ def _named(concepts: Sequence[Sequence[Record]]) -> str:
 def _sentence(rows: Sequence[Record], concepts: int) -> str:
     name, best = in_backticks(rows[0]["concept"]), _strongest(rows)
     if best is None or not _shared(rows):
-        return f"{name} is not shown to be a shared direction at any layer{_too_few(rows, concepts)}."
+        return f"{name} is not shown to be a shared direction at any layer{_reason(rows, concepts)}."
     level = f"{short(best['consistency'], 2)}; chance level {short(best['chance'], 2)}"
     return f"{name} is a shared direction {layers_of(rows)}, strongest at layer {best['layer']} ({level})."
 
 
-def _too_few(rows: Sequence[Record], concepts: int) -> str:
-    fewest, pairs = fewest_pairs(concepts), rows[0]["n"]
-    return f" ({pairs} pairs are too few to test; at least {fewest} are needed)" if pairs < fewest else ""
+def _reason(rows: Sequence[Record], concepts: int) -> str:
+    """Return why concepts are not shown to be shared directions: too few pairs, or the smallest of their p-values."""
+    fewest, pairs = fewest_pairs(concepts), max(row["n"] for row in rows)
+    if pairs < fewest:
+        return f" ({pairs} pairs are too few to test; at least {fewest} are needed)"
+    p = min((row["p"] for row in rows if row["p"] is not None), default=None)
+    return "" if p is None else f" (smallest corrected p {p_value(p, 2)})"
 
 
 def _layers_text(concept: tuple[Sequence[Record], Record | None], concepts: int) -> str:
     rows, best = concept
     if best is None:
         return "not tested"
-    return layers_of(rows) if _shared(rows) else f"not shown at any layer{_too_few(rows, concepts)}"
+    return layers_of(rows) if _shared(rows) else f"not shown at any layer{_reason(rows, concepts)}"
 
 
 def _similar(concept: tuple[Sequence[Record], Record | None]) -> str:

@@ -26,7 +26,18 @@ from reporter.geometry.statistics import behind_best
 from reporter.judge.claims import least_effect
 from reporter.judge.questions.concepts import same_token_warning
 from reporter.judge.questions.probes import unprobed
-from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import (
+    Advice,
+    Box,
+    BoxColumn,
+    Question,
+    Read,
+    Record,
+    grouped,
+    measured,
+    numeric,
+    table,
+)
 from reporter.metrics.partners import OWN
 from reporter.store.answers import End, Kind, LayerAnswer
 
@@ -314,12 +325,13 @@ def _every_layer(rows: Sequence[Record], useful: Sequence[object]) -> Box:
         row = by_cell.get((of_layer["site"], of_layer["layer"], pooling["pooling"], pooling["variant"]))
         return "–" if row is None else estimate(row["value"], row["ci_low"], row["ci_high"])
 
-    def by_class(name: str) -> Callable[[Record], str]:
+    def by_class(name: str) -> Callable[[Record], float | None]:
         return lambda of_layer: _of_class(by_cell.get((of_layer["site"], of_layer["layer"], *_cell_of(best)[2:])), name)
 
     shown = [numeric(_pooled(of[0]), partial(cell, pooling=of[0])) for of in columns]
     if best["kind"] == "labels":
-        shown += [numeric("balanced accuracy", by_class("balanced")), numeric("macro F1", by_class("macro_f1"))]
+        shown += [measured("balanced accuracy", by_class("balanced"), 2)]
+        shown += [measured("macro F1", by_class("macro_f1"), 2)]
     layers = [of[0] for of in grouped(sorted(rows, key=lambda row: _in_order(_cell_of(row))), "site", "layer")]
     classes = f"; balanced accuracy and macro F1 are those of pooling {_pooled(best)}" * (best["kind"] == "labels")
     chance = "" if best["chance"] is None else f", {_reference(best)}"
@@ -330,8 +342,8 @@ def _every_layer(rows: Sequence[Record], useful: Sequence[object]) -> Box:
     )
 
 
-def _of_class(row: Record | None, name: str) -> str:
-    return "–" if row is None or row[name] is None else short(row[name], 2)
+def _of_class(row: Record | None, name: str) -> float | None:
+    return None if row is None else row[name]
 
 
 def _about(row: Record, useful: Sequence[object]) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from reporter.core.numbers import interval, short
+from reporter.core.numbers import interval
 from reporter.core.places import in_backticks, together
 from reporter.core.table import Row
 from reporter.geometry.arrays import Floats, Ints
@@ -21,6 +21,7 @@ from reporter.judge.questions.question import (
     Record,
     gaps,
     grouped,
+    measured,
     numeric,
     table,
 )
@@ -149,7 +150,7 @@ def _against_base(rows: Sequence[Record]) -> Box:
         **table(
             rows,
             numeric("layer", lambda row: row["layer"]),
-            numeric("change of accuracy", lambda row: short(row["value"], 2)),
+            measured("change of accuracy", lambda row: row["value"], 2),
             BoxColumn("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
             numeric("texts", lambda row: row["n"]),
         ),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reporter.core.json_text import stored_json
+from reporter.core.numbers import together
 from reporter.core.table import Row
 
 Record = Mapping[str, Any]
@@ -23,11 +24,23 @@ def grouped(rows: Iterable[Record], *columns: str) -> list[list[Record]]:
 
 
 class BoxColumn(NamedTuple):
-    """A column of a box's table: its heading, how a row is written in it, and whether it is one of numbers."""
+    """A column of a box's table: its heading, how a row is written in it, and whether it is one of numbers.
+
+    With ``digits`` its cells are numbers or None, written with one precision, and so many digits of the largest.
+    """
 
     heading: str
-    cell: Callable[[Any], str | int]
+    cell: Callable[[Any], str | int | float | None]
     numeric: bool = False
+    digits: int = 0
+
+    def written(self, rows: Sequence[Any]) -> list[str]:
+        """Return its cells as texts."""
+        cells = [self.cell(row) for row in rows]
+        if not self.digits:
+            return [str(cell) for cell in cells]
+        texts = iter(together([float(cell) for cell in cells if cell is not None], self.digits))
+        return ["–" if cell is None else next(texts) for cell in cells]
 
 
 def numeric(heading: str, cell: Callable[[Any], str | int]) -> BoxColumn:
@@ -35,9 +48,15 @@ def numeric(heading: str, cell: Callable[[Any], str | int]) -> BoxColumn:
     return BoxColumn(heading, cell, numeric=True)
 
 
+def measured(heading: str, cell: Callable[[Any], float | None], digits: int = 3) -> BoxColumn:
+    """Return a column of numbers with one precision; None is written as a dash."""
+    return BoxColumn(heading, cell, True, digits)
+
+
 def table(rows: Iterable[Any], *columns: BoxColumn) -> dict[str, Any]:
     """Return the columns and the rows of a box."""
-    cells = tuple(tuple(str(column.cell(row)) for column in columns) for row in rows)
+    rows = list(rows)
+    cells = tuple(zip(*(column.written(rows) for column in columns), strict=True))
     return {"columns": tuple((column.heading, column.numeric) for column in columns), "rows": cells}
 
 

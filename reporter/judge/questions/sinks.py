@@ -19,7 +19,18 @@ from reporter.forward.token_categories import FACTOR
 from reporter.judge.estimates import Array, Estimates
 from reporter.judge.points import around, span
 from reporter.judge.profiles import Profile
-from reporter.judge.questions.question import Advice, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import (
+    Advice,
+    Box,
+    BoxColumn,
+    Question,
+    Read,
+    Record,
+    grouped,
+    measured,
+    numeric,
+    table,
+)
 from reporter.judge.questions.subjects import RANDOM, SEARCHED, Observation, Subject, Subjects, Test, between, curve
 from reporter.store.answers import SinkAnswer
 
@@ -133,7 +144,7 @@ _COLUMNS = (
     numeric("sinks", lambda row: f"{row['count']:,}"),
     BoxColumn("blocks", partial(_range, what="layer")),
     numeric("dimension", lambda row: "–" if row["dimension"] is None else row["dimension"]),
-    numeric("norm / median", lambda row: short(row["norm_ratio"], 2)),
+    measured("norm / median", lambda row: row["norm_ratio"], 2),
 )
 SINKS = Question("sinks", "Which tokens are sinks?", (SinkAnswer,), _sink_rows, _boxes)
 

@@ -11,8 +11,21 @@ from typing import NamedTuple
 from reporter.core.numbers import short
 from reporter.core.places import capital, in_backticks, listed, place, ranges
 from reporter.judge.facts import declared
-from reporter.judge.questions.question import Answer, Box, BoxColumn, Question, Read, Record, grouped, numeric, table
+from reporter.judge.questions.question import (
+    Answer,
+    Box,
+    BoxColumn,
+    Question,
+    Read,
+    Record,
+    grouped,
+    measured,
+    numeric,
+    table,
+)
 
+FAR = 0.5
+"""The largest change, as a share of a number, that an influence is trusted to say."""
 MOST_ROWS = 200
 """Rows of a table that pages and answers show."""
 MOST_BOXES = 8
@@ -179,10 +192,19 @@ def _moved(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
                 numeric("layer", lambda row: row["layer"]),
                 BoxColumn("token", lambda row: in_backticks(row["token"])),
                 numeric("position", lambda row: f"{row['position']:,}"),
-                numeric("distance", lambda row: short(row["distance"])),
+                measured("distance", lambda row: row["distance"]),
                 _text(),
             ),
         )
+
+
+def _without(row: Record) -> str:
+    """Return a number without a text. An influence is a slope, which says no number far from the measured one."""
+    change = row["value_without"] / row["value"] - 1
+    if abs(change) > FAR:
+        return "more than 1.5 times as much" if change > 0 else "less than half of it"
+    less_or_more = "more" if row["value_without"] > row["value"] else "less"
+    return f"about {short(row['value_without'])} ({short(100 * abs(change), 2)} % {less_or_more})"
 
 
 def _influential(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
@@ -194,12 +216,10 @@ def _influential(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
     for group in grouped(rows, "model", "corpus"):
         first = group[0]
         share = abs(first["value_without"] / first["value"] - 1)
-        one = "the cluster of text" if first["clustered"] else "text"
+        one, this = ("the cluster of text", "cluster") if first["clustered"] else ("text", "text")
         says = (
             f"{capital(title(first))} at {place(first['layer'])} rests on {one} {first['text']:,} most: it is "
-            f"{short(first['value'])}, and without this {'cluster' if first['clustered'] else 'text'} about "
-            f"{short(first['value_without'])} "
-            f"({100 * share:.2g} % {'more' if first['value_without'] > first['value'] else 'less'})."
+            f"{short(first['value'])}, and without this {this} {_without(first)}."
         )
         yield (
             share,
@@ -210,7 +230,7 @@ def _influential(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
                 BoxColumn("statistic", title),
                 numeric("layer", lambda row: row["layer"]),
                 numeric("value", lambda row: short(row["value"])),
-                numeric("without the text", lambda row: short(row["value_without"])),
+                BoxColumn("without the text", _without),
                 numeric("number", lambda row: f"{row['text']:,}"),
                 _text(),
             ),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.numbers import short
+from reporter.core.numbers import short, together
 from reporter.core.places import capital, listed
 from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
@@ -169,13 +169,11 @@ def _lead(statistic: Statistic, kinds: Mapping[str, Record]) -> str:
     first, last = rest["first"], rest["last"]
     if turned is not None:
         up, down = ("rises", "falls") if turned["size"] > 0 else ("falls", "rises")
-        return (
-            f"{title} {up} from {short(first, 2)} to {short(turned['value'], 2)} {_around(turned)} and "
-            f"{down} to {short(last, 2)} by the end{over}. "
-        )
+        start, middle, end = together([first, turned["value"], last])
+        return f"{title} {up} from {start} to {middle} {_around(turned)} and {down} to {end} by the end{over}. "
     verb = "rises" if last > first else "falls"
-    ends, when = f"from {short(first, 2)} to {short(last, 2)}", _reached(kinds["half-way"])
-    return f"{title} {verb} {ends}{over}; half of it is reached {when}. "
+    start, end = together([first, last])
+    return f"{title} {verb} from {start} to {end}{over}; half of it is reached {_reached(kinds['half-way'])}. "
 
 
 _OVER = {"model": "", "step": ", on average over all blocks"}

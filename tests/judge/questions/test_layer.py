@@ -164,7 +164,7 @@ def test_every_layer_is_shown_and_small_classes_count_as_much_as_large_ones():
     assert by_layer["block", 2]["balanced"] == pytest.approx(0.8)
     every = answer.boxes[1]
     assert [row[0] for row in every.rows][-2:] == ["Layer 4", "The last hidden state"] and len(every.rows) == 6
-    assert every.rows[3][1:] == ("0.9 [0.8, 1.0]", "0.5", "0.47") and every.rows[2][2] == "0.8"
+    assert every.rows[3][1:] == ("0.9 [0.8, 1.0]", "0.50", "0.47") and every.rows[2][2] == "0.80"
 
 
 def of_halves(shares, seed=0, **keys):

@@ -40,7 +40,7 @@ def test_a_peak_inside_of_training_opens_the_answer_and_a_larger_one_comes_first
     lower = series("motion", "step_cosine", [0.3, 0.6, 0.4, 0.35, 0.3, 0.3])
     found = answer(rises, lower, peaks)
     assert leading(found.tables["training_answers"]) == "anisotropy.mean_cosine"
-    assert "rises from 0.3 to 0.8 at step 10 and falls to 0.2" in found.boxes[0].says
+    assert "rises from 0.30 to 0.80 at step 10 and falls to 0.20" in found.boxes[0].says
     assert leading(answer(rises).tables["training_answers"]) == "anisotropy.top_variance_share"
 
 

@@ -84,12 +84,12 @@ def training(**numbers):
     return shown(TRAINING, training_answers=rows)
 
 
-def concepts(pairs=12, same_token=None, pooling="last", strongest=2, **shared):
+def concepts(pairs=12, p=0.0851, same_token=None, pooling="last", strongest=2, **shared):
     """Return the answer about concepts, each with a mark for each of four layers: whether it is a shared direction."""
     rows = [
         OF | {"pair_set": "set", "concept": concept, "layer": layer, "pooling": pooling, "same_token": same_token}
-        | {"shared": mark == "x", "consistency": 0.6, "ci_low": 0.5, "ci_high": 0.7, "chance": 0.1, "p": 0.01}
-        | {"strongest": layer == strongest, "alike": mark == "x", "n": pairs}
+        | {"shared": mark == "x", "consistency": 0.6, "ci_low": 0.5, "ci_high": 0.7, "chance": 0.1}
+        | {"strongest": layer == strongest, "alike": mark == "x", "n": pairs, "p": 0.01 if mark == "x" else p}
         for concept, marks in shared.items()
         if marks
         for layer, mark in enumerate(marks)
@@ -202,13 +202,13 @@ CASES = {
          {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
         ("The cosine of consecutive states is the last (between steps 1,000 and 4,000).",
          {"mean_cosine": COSINE, "step_cosine": VARIANCE}, "", {"step_cosine": {"half-way": (999, 2000, 4000)}}),
-        ("Mean cosine of two tokens rises from 0.1 to 0.8, on average over all layers, embedding included; half of it "
-         "is reached by step 100 [10, 1,000].",
-         {"mean_cosine": COSINE}, "Mean cosine of two tokens rises from 0.1 to 0.5 between steps 10 and 1,000 "
-         "and falls to 0.8 by the end, on average over all layers, embedding included.", {"mean_cosine": TURN}),
-        ("to 0.5 between steps 10 and 1,000 and falls", {"mean_cosine": TURN},
-         "to 0.5 at step 100 and", {"mean_cosine": {"turn": (100, 100, 100)}}),
-        ("rises from 0.1 to 0.8", {"mean_cosine": COSINE}, "", {"mean_cosine": None}),
+        ("Mean cosine of two tokens rises from 0.10 to 0.80, on average over all layers, embedding included; half of "
+         "it is reached by step 100 [10, 1,000].",
+         {"mean_cosine": COSINE}, "Mean cosine of two tokens rises from 0.10 to 0.50 between steps 10 and 1,000 "
+         "and falls to 0.80 by the end, on average over all layers, embedding included.", {"mean_cosine": TURN}),
+        ("to 0.50 between steps 10 and 1,000 and falls", {"mean_cosine": TURN},
+         "to 0.50 at step 100 and", {"mean_cosine": {"turn": (100, 100, 100)}}),
+        ("rises from 0.10 to 0.80", {"mean_cosine": COSINE}, "", {"mean_cosine": None}),
         ("on average over all layers, embedding", {"mean_cosine": COSINE}, ", on average over all blocks; half",
          {"mean_cosine": None, "step_cosine": COSINE}),
         ("Not monotonic: cosine of consecutive states.", {"mean_cosine": TURN, "step_cosine": TURN}, "",
@@ -220,15 +220,18 @@ CASES = {
          {"a": "..xx"}, "", {"a": ""}),
         ("from layer 2 on", {"a": "..xx"}, "`a` is a shared direction in layers 1–2, strongest", {"a": ".xx."}),
         ("is a shared direction in layer 3, strongest", {"a": "...x"}, "from layer 2 on", {"a": "..xx"}),
-        ("`a` is a shared direction", {"a": "..x."}, "`a` is not shown to be a shared direction at any layer.",
+        ("`a` is a shared direction", {"a": "..x."}, "`a` is not shown to be a shared direction at any layer (smallest",
          {"a": "...."}),
-        ("a | not tested", {"a": "....", "strongest": 9}, "a | not shown at any layer | 2", {"strongest": 2}),
-        ("is not shown to be a shared direction at any layer (4", {"a": "....", "pairs": 4}, "at any layer.",
-         {"pairs": 6}),
+        ("a | not tested", {"a": "....", "strongest": 9}, "a | not shown at any layer (smallest corrected p 0.085) | 2",
+         {"strongest": 2}),
+        ("is not shown to be a shared direction at any layer (4", {"a": "....", "pairs": 4},
+         "at any layer (smallest corrected p 0.085).", {"pairs": 6}),
+        ("at any layer (smallest corrected p 0.085)", {"a": "...."}, "(smallest corrected p 0.12)", {"p": 0.12}),
+        ("at any layer (smallest corrected p 0.085) |", {"a": "...."}, "a | from layer 2 on |", {"a": "..xx"}),
         ("for the layers and the 2 concepts of the set.", {"a": "..xx", "b": "...."}, "corrected for the layers.",
          {"b": ""}),
-        ("3 of 4 concepts are shared directions at some layer: `a`, `b` and `c`; not shown for `d`.", MANY,
-         "4 of 4 concepts are shared directions at some layer: `a`, `b`, `c` and `d`.", {"d": "...x"}),
+        ("3 of 4 concepts are shared directions at some layer: `a`, `b` and `c`; not shown for `d` (smallest corrected",
+         MANY, "4 of 4 concepts are shared directions at some layer: `a`, `b`, `c` and `d`.", {"d": "...x"}),
         ("`f` and 2 more.", MORE_CONCEPTS, "`f` and `g`.", {"h": ""}),
         ("3 of 4 concepts are shared", MANY, "`a` is a shared direction", {"d": ""}),
         ("; not shown for", MANY, "0 of 4 concepts are shared directions at some layer.",

@@ -12,7 +12,7 @@ import reporter
 PACKAGE = Path(reporter.__file__).parent
 HOLE = r"(?:(?!\. [A-Z])[^\n])*?"  # what a sentence fills in reaches into no other sentence
 NO_PROSE = re.compile(r"\b(SELECT|WHERE|FROM|QUALIFY|JOIN|ORDER BY|IS NULL|IN)\b")
-HEADINGS = {"BoxColumn", "numeric"}  # the first argument heads a column
+HEADINGS = {"BoxColumn", "measured", "numeric"}  # the first argument heads a column
 NO_READER = {"Question", "removeprefix", "removesuffix", "startswith", "partition", "split", "replace", "Correlation"}
 NO_SENTENCES = {"share of", "variance explained"}  # how titles of shares begin
 INTERNAL = {"fact", "sql"}  # keywords of an observation that no reader sees

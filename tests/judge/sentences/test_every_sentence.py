@@ -8,9 +8,10 @@ from importlib import import_module
 import pytest
 from judge.sentences.patterns import PACKAGE, Case, patterns_in, patterns_of
 
-GROUPS = ("answers", "blocks", "changed", "findings", "layer", "overview", "texts")
+GROUPS = ("answers", "blocks", "changed", "findings", "layer", "overview", "papers", "texts")
 """Modules beside this one. Each has ``FILES``, ``CASES`` by the name of a builder, and the builders."""
 MADE = ("judge/questions/*.py", "report/sentences.py", "report/findings.py", "report/overview.py")
+MADE += ("report/paper_comparison.py",)
 """Where the program makes sentences of numbers."""
 
 

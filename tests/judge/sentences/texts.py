@@ -73,6 +73,11 @@ CASES = {
         ("at layer 1 rests on text 7 most: it is 0.5, and without this text about 0.6 (20 % more).",
          {"text_influences": influential(0.5, 0.6)}, "about 0.4 (20 % less).",
          {"text_influences": influential(0.5, 0.4)}),
+        # a slope says no number far away, such as one below 0
+        ("and without this text less than half of it.", {"text_influences": influential(0.5, -1.0)},
+         "and without this text more than 1.5 times as much.", {"text_influences": influential(0.5, 2.5)}),
+        ("and without this text less than half of it.", {"text_influences": influential(0.5, 0.2)},
+         "and without this text about 0.3 (40 % less).", {"text_influences": influential(0.5, 0.3)}),
         ("rests on text 7 most: it is 0.5, and without this text about", {"text_influences": influential(0.5, 0.6)},
          "rests on the cluster of text 7 most: it is 0.5, and without this cluster about",
          {"text_influences": influential(0.5, 0.6, clustered=True)}),
