@@ -110,7 +110,7 @@ def clean_row(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_frame(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return cleaned rows as a frame with all columns of the table, which DuckDB appends in one go."""
+    """Return cleaned rows as a frame, which DuckDB appends in one go; a column that no row has is left out."""
     import pandas as pd
 
     text = pd.StringDtype("python")
@@ -118,6 +118,7 @@ def as_frame(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
         {
             column.name: pd.Series([row.get(column.name) for row in rows], dtype=_FRAME_TYPES.get(column.type, text))
             for column in table.columns
+            if any(column.name in row for row in rows)
         }
     )
 
