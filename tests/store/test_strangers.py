@@ -1,7 +1,6 @@
 """A database from a stranger: what it holds beside tables is named and never runs, whoever opens it."""
 
 import shutil
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -44,21 +43,10 @@ def secret(tmp_path):
     return file
 
 
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory, empty):
-    """A database as reporter leaves it, to be copied."""
-    store = Store(Path(shutil.copy(empty, tmp_path_factory.mktemp("ours"))))
-    store.put("studies", ["study"], {"study": "s", "spec": "study: s", "views": ["text tokens"]})
-    store.commit_cell(cell(), numbers())
-    return store.path
-
-
 @pytest.fixture
-def folder(tmp_path, ours):
+def folder(tmp_path, filled):
     """A results folder whose database ``change`` alters as a stranger does."""
-    (tmp_path / "results").mkdir()
-    shutil.copy(ours, tmp_path / "results")
-    return tmp_path / "results"
+    return shutil.copytree(filled.parent, tmp_path / "results")
 
 
 def verbs(folder, tmp_path):
