@@ -23,6 +23,14 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.dimension import twonn``
 
+MAKING = ("app/docs/test_search.py", "browser/test_reading.py", "runs/test_resume.py")
+"""Files whose first tests make what many others read (see ``once``)."""
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the files that make what others read: later no process waits for another one that makes it."""
+    items.sort(key=lambda item: not item.path.as_posix().endswith(MAKING))
+
 
 @pytest.fixture
 def every_interval(monkeypatch):

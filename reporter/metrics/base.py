@@ -180,7 +180,6 @@ class Statistic:
         short: a shorter name for the value axis; empty where the title does.
         noise: name of the chance level in charts and sentences; it may be above every number.
         within_role: whether an encoder's number and a decoder's are of different things, so that nothing compares them.
-        of_two: whether only two models have it; a number inside one model says nothing.
         rarest: of a mean over tokens that a few rare ones can decide, how large one token can be that these texts lack.
             Claims allow for it above the interval.
     """
@@ -209,7 +208,6 @@ class Statistic:
     within_role: bool = False
     charted: bool = True
     undetermined: bool = False
-    of_two: bool = False
     short: str = ""
     noise: str = "random vectors"
     rarest: float | None = None

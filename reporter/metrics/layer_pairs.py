@@ -49,7 +49,6 @@ def _calibrated(of: str, title: str, trap: str) -> Statistic:
         ("groger2026revisiting",),
         per="pair",
         bounds=(0, 1),
-        of_two=True,
         trap=trap,
     )
 

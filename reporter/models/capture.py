@@ -285,7 +285,8 @@ class Capture:
         """Have blocks ask, while this lasts in any thread, whether the thread that runs them resumes a pass."""
 
         def dispatch(forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            return (self._now.resumed or _plainly)(forward, *args, **kwargs)
+            resumed = self._now.resumed
+            return resumed(forward, *args, **kwargs) if resumed else forward(*args, **kwargs)
 
         with self._lock:
             if not self._resuming:
@@ -353,10 +354,6 @@ def _hooked(*hooks: tuple[Iterable[nn.Module], Callable[..., Any]], prepend: boo
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _plainly(forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return forward(*args, **kwargs)
 
 
 def share(added: Tensor, stream: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.core.errors import no_results, no_study
+from reporter.store.checking import IN_USE
 from reporter.store.database_file import DatabaseFile
 from reporter.store.rows import CellKey, CellName, CellRecord, as_frame, clean_row, key_of, numbers_of, part_in_sql
 from reporter.store.schema import CellRow, find_table, number_tables
@@ -153,18 +154,21 @@ class Store:
             return 0
         kept = sorted({tuple(cell) for cell in keep})
         name = ", ".join(CellName._fields)
-        gone = [f"cells WHERE ({name}) NOT IN (FROM kept)"]
+        gone = {"cells": f"({name}) NOT IN (FROM kept)"}
         for table in number_tables().values():
             parts = ", ".join(part_in_sql(table, part) for part in CellName._fields)
-            gone.append(f"{table.name} WHERE ({parts}) NOT IN (FROM kept)")
-        gone.append("models WHERE (model, checkpoint) NOT IN (SELECT model, checkpoint FROM kept)")
-        gone += [f"{table} WHERE corpus NOT IN (SELECT corpus FROM kept)" for table in ("corpora", "corpus_texts")]
+            gone[table.name] = f"({parts}) NOT IN (FROM kept)"
+        gone["models"] = "(model, checkpoint) NOT IN (SELECT model, checkpoint FROM kept)"
+        gone |= dict.fromkeys(("corpora", "corpus_texts"), "corpus NOT IN (SELECT corpus FROM kept)")
         with self._file.writing() as connection:
             connection.execute(f"CREATE TEMP TABLE kept ({name.replace(',', ' VARCHAR,')} VARCHAR)")
             if kept:
                 connection.executemany("INSERT INTO kept VALUES (?, ?, ?, ?)", kept)
-            counts = [connection.execute(f"DELETE FROM {rows} AND study = ?", [study]).fetchall() for rows in gone]
-        return int(counts[0][0][0])
+            counts = {
+                table: connection.execute(f"DELETE FROM {table} WHERE {gone[table]} AND study = ?", [study]).fetchall()
+                for table in gone.keys() & _filled(connection)
+            }
+        return int(counts["cells"][0][0]) if "cells" in counts else 0
 
     def cells(self, study: str) -> dict[CellName, CellRecord]:
         """Return the cells of a study that ran; empty where there is no file or no such study."""
@@ -328,9 +332,15 @@ def _delete_cells(connection: duckdb.DuckDBPyConnection, keys: Iterable[CellKey]
         return
     columns = [list(values) for values in zip(*stored, strict=True)]
     given = ", ".join("unnest(?)" for _ in columns)
-    for table in (CellRow.table, *number_tables().values()):
-        parts = ", ".join(part_in_sql(table, part) for part in CellKey._fields)
-        connection.execute(f"DELETE FROM {table.name} WHERE ({parts}) IN (SELECT {given})", columns)
+    for name in _filled(connection) & {"cells", *number_tables()}:
+        parts = ", ".join(part_in_sql(find_table(name), part) for part in CellKey._fields)
+        connection.execute(f"DELETE FROM {name} WHERE ({parts}) IN (SELECT {given})", columns)
+
+
+def _filled(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """Return the tables that have had rows before this transaction: most never have any, and each DELETE takes time."""
+    rows = connection.execute(f"SELECT table_name FROM duckdb_tables() {IN_USE} AND estimated_size > 0").fetchall()
+    return {name for (name,) in rows}
 
 
 def _copy_numbers(

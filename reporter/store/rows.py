@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from reporter.core.table import Table
@@ -110,7 +111,7 @@ def clean_row(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_frame(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return cleaned rows as a frame with all columns of the table, which DuckDB appends in one go."""
+    """Return cleaned rows as a frame, which DuckDB appends in one go; a column that no row has is left out."""
     import pandas as pd
 
     text = pd.StringDtype("python")
@@ -118,6 +119,7 @@ def as_frame(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
         {
             column.name: pd.Series([row.get(column.name) for row in rows], dtype=_FRAME_TYPES.get(column.type, text))
             for column in table.columns
+            if any(column.name in row for row in rows)
         }
     )
 
@@ -198,8 +200,9 @@ def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any])
         raise ValueError(f"{table}.{name} = {value!r}: {problem} (row: {where[:300]})") from problem
 
 
-def spec_of(text: str | None) -> dict[str, Any]:
-    """Return the stored text of a study as a mapping; empty if it can no longer be read."""
+@lru_cache(maxsize=4)
+def spec_of(text: str | None) -> Mapping[str, Any]:
+    """Return the stored text of a study as a mapping; empty if it can no longer be read. Each answer asks for it."""
     document = read_yaml(text or "")
     return document.data if not document.problems and isinstance(document.data, dict) else {}
 

@@ -111,7 +111,7 @@ def test_the_study_is_for_people_to_edit(look):
     assert read_study(path).study.corpora["notes"].limit == 15
 
 
-def test_a_table_is_read_alike_however_it_is_named_and_its_evident_label_is_used(look):
+def test_a_table_is_read_alike_however_it_is_named_and_its_evident_label_is_used(look, bare_runs):
     rows = [
         f"text number {i},{['joy', 'fear', 'anger'][i % 3]},{i},{'ab'[i % 2] if i < 20 else ''}" for i in range(120)
     ]
@@ -142,7 +142,8 @@ def test_a_table_is_read_alike_however_it_is_named_and_its_evident_label_is_used
             write_study(["decoder"], text=text)
     with pytest.raises(UsageError, match="must be at least 1"):
         write_study(["decoder"], text="moods.csv", limit=0)
-    result = look("decoder", "--text", "moods.csv", "--limit", "36")
+    with bare_runs(answers=True):
+        result = look("decoder", "--text", "moods.csv", "--limit", "36")
     assert result.exit_code == 0, result.output
     assert "36 of 120 texts of moods" in result.stdout and "label: emotion (3 classes)" in result.stderr
 

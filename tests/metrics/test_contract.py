@@ -183,7 +183,8 @@ def test_what_is_yielded_is_what_is_declared(name, measured):
             assert {type(row) for row in rows} <= {Value, PairValue, TextParts, *metric.tables}
             values = numbers(rows)
             floors = {f"{s.name}_floor" for s in metric.statistics if s.floor}
-            assert {name for name, *_ in values} == floors | {s.name for s in metric.statistics if not s.of_two}
+            of_one_model = {s.name for s in metric.statistics if not s.name.endswith("_calibrated")}
+            assert {name for name, *_ in values} == floors | of_one_model
             for (full, *where), row in values.items():
                 statistic = metric.statistic(full.removesuffix("_floor"))
                 assert_within_bounds(statistic, row)

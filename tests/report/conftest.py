@@ -23,10 +23,13 @@ def torn(reports):
 
 
 @pytest.fixture(scope="session")
-def drawn(tmp_path_factory):
+def drawn(once):
     """A results folder with a study of null baselines, all sites and some metrics, and what its pages would show."""
-    folder = tmp_path_factory.mktemp("drawn")
-    write_comparison(fill_whole(folder / "results.duckdb", types=400, ranks=96, metrics=METRICS), "whole")
+
+    def make(folder):
+        write_comparison(fill_whole(folder / "results.duckdb", types=400, ranks=96, metrics=METRICS), "whole")
+
+    folder = once("drawn", make)
     return folder, export.read_study("whole", folder)
 
 

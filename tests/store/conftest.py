@@ -49,8 +49,9 @@ def records(store, sql):
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory, empty):
-    """A database with one cell, alone in its folder, that no test may change."""
+    """A database with a study of one cell, alone in its folder, that no test may change."""
     path = tmp_path_factory.mktemp("filled") / "results.duckdb"
     shutil.copyfile(empty, path)
+    Store(path).put("studies", ["study"], {"study": "s", "spec": "study: s", "views": ["text tokens"]})
     Store(path).commit_cell(cell(), numbers())
     return path

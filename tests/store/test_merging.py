@@ -3,6 +3,7 @@
 import json
 import shutil
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -29,22 +30,37 @@ def quick(request, monkeypatch):
             monkeypatch.setattr(merging, function, lambda chosen=chosen: chosen)
 
 
-@pytest.fixture
-def folder(tmp_path, empty):
-    """Return a function that writes a results folder whose cells are of these models, and changes it by SQL."""
+@pytest.fixture(scope="module")
+def database(tmp_path_factory, empty):
+    """Return a function that fills a database with a cell of each of these models, once for all tests."""
 
-    def make(name, *models, change="", finished=FIRST, study="s"):
-        (tmp_path / name).mkdir(parents=True)
-        store = Store(Path(shutil.copy(empty, tmp_path / name)))
+    @cache
+    def fill(*models, finished, study):
+        store = Store(Path(shutil.copy(empty, tmp_path_factory.mktemp("filled"))))
         store.put("studies", ["study"], {"study": study, "spec": SPEC, "spec_hash": "h", "finished": finished})
         corpus = {"study": study, "corpus": "wiki", "content_hash": "c", "status": "done"}
         store.put("corpora", ["study", "corpus"], corpus)
-        for model in models:
-            item = {"study": study, "model": model, "checkpoint": "final"}
-            facts = {"position": 1, "is_last": True, "fingerprint": f"w of {model}", "status": "done"}
-            store.put("models", list(item), item | facts)
-            store.commit_cell(cell(**item, inputs={"options": "i"}, finished=finished), numbers())
-        alter(store.path, change or "SELECT 1")
+        items = [{"study": study, "model": model, "checkpoint": "final"} for model in models]
+        facts = {"position": 1, "is_last": True, "status": "done"}
+        described = [item | facts | {"fingerprint": f"w of {item['model']}"} for item in items]
+        store.put_all("models", ["study", "model", "checkpoint"], described)
+        with store.together():
+            for item in items:
+                store.commit_cell(cell(**item, inputs={"options": "i"}, finished=finished), numbers())
+        return store.path
+
+    return fill
+
+
+@pytest.fixture
+def folder(tmp_path, database):
+    """Return a function that makes a results folder whose cells are of these models, and changes it by SQL."""
+
+    def make(name, *models, change="", finished=FIRST, study="s"):
+        (tmp_path / name).mkdir(parents=True)
+        path = shutil.copy(database(*models, finished=finished, study=study), tmp_path / name)
+        if change:
+            alter(path, change)
         return tmp_path / name
 
     return make

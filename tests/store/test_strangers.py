@@ -44,11 +44,9 @@ def secret(tmp_path):
 
 
 @pytest.fixture
-def folder(tmp_path, store):
+def folder(tmp_path, filled):
     """A results folder whose database ``change`` alters as a stranger does."""
-    store.put("studies", ["study"], {"study": "s", "spec": "study: s", "views": ["text tokens"]})
-    store.commit_cell(cell(), numbers())
-    return store.path.parent
+    return shutil.copytree(filled.parent, tmp_path / "results")
 
 
 def verbs(folder, tmp_path):

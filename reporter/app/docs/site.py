@@ -143,6 +143,8 @@ def _make_from(sources: Path, out: Path) -> None:
         streams = {"status": None, "warning": warnings_text}
         sphinx = application.Sphinx(sources, None, out, sources.parent / "doctrees", "html", dict(_SETTINGS), **streams)
         sphinx.connect("html-page-context", _share_tree, priority=400)  # before the theme asks for the tree
+        for step in ("index_page", "dump_search_index"):  # `write_search` has an index of its own
+            setattr(sphinx.builder, step, lambda *_: None)
         sphinx.build()
     if problems := warnings_text.getvalue().strip():
         raise ReporterError(f"the sources of the documentation have mistakes:\n{problems}")

@@ -183,12 +183,12 @@ def test_a_limit_on_a_mean_that_one_rare_token_can_decide_is_rarely_supported_fa
     rng, base, tuned = np.random.default_rng(0), 0.01, {"bases": {"bert": "gpt2"}, "metrics": ", divergence"}
     truth = base * (1 + 199 / 400)
     for texts in (12, 50, 100):
+        world.put_corpus("wiki", texts=texts)
         false = 0
         for _ in range(8):
             tokens = base * rng.lognormal(-0.5, 1.0, (texts, 90)) * np.where(rng.random((texts, 90)) < 1 / 400, 200, 1)
             means = tokens.mean(axis=1)
             world.put("bert", "divergence.kl", float(means.mean()), means.std(ddof=1) / np.sqrt(texts), n=tokens.size)
-            world.put_corpus("wiki", texts=texts)
             limit = f"value: {{metric: divergence.kl, model: bert}}, below: {truth}"
             false += world.judge_one(limit, **tuned).verdict == "supported"
         assert false == 0

@@ -68,7 +68,8 @@ def comparison(corpora, views, roles, models, units, numbers, parts):
     }
     sides = Sides.of(roles, {model["model"]: model["base"] for model in models})
     comparing = Comparing(sides, Origins(models, {}), statistics, views, profiles)
-    return as_frame(Comparison.table, [row for corpus in corpora for row in comparing.rows(corpus)])
+    rows = as_frame(Comparison.table, [row for corpus in corpora for row in comparing.rows(corpus)])
+    return rows.reindex(columns=list(Comparison.table.types))
 
 
 def overview(
