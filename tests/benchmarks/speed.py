@@ -254,7 +254,7 @@ def slope(bench: Bench) -> None:
 
 GROWING = {
     "texts": (100, 1_000, 10_000),
-    "models": (1, 8, 40),
+    "models": (1, 4, 16),
     "layers": (2, 16, 64),
     "width": (384, 1_024, 4_096),
 }
