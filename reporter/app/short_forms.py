@@ -196,8 +196,7 @@ def _of_claims(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _of_answer(answer: AnswerForm) -> Iterator[str]:
     """Yield a line for each of the first models, and the caution of the first one."""
-    every = [box for box in answer.boxes if not box.about.endswith("every layer")]
-    boxes = list({box.about: box for box in reversed(every)}.values())[::-1]  # the first about each
+    boxes = list({box.about: box for box in reversed(answer.boxes)}.values())[::-1]  # the first about each
     for box in boxes[:MOST_BOXES]:
         first, _, rest = box.says.partition(". ")
         second = rest.partition(". ")[0].rstrip(".")

@@ -109,14 +109,16 @@ def depth_axis(title: str = "relative depth", labelled: bool = False, layers: in
         first: the number at depth 0: 1 where steps are named by their block.
     """
     ticks: dict[str, Any] = {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2~f"}
+    end = 1.0
     if layers:
         counted = range(first, layers + 1, ceil(layers / MOST_LAYERS))
         number = f"format(round(datum.value * {layers}) + {first}, 'd')"
         ticks = {"values": [(layer - first) / layers for layer in counted], "labelExpr": number}
+        end = (layers - first) / layers or 1  # the last block begins above depth 1
     return alt.X(
         "depth:Q",
         title=title,
-        scale=alt.Scale(domain=[0, 1], nice=False, **(LEAVES_ROOM if labelled else {})),
+        scale=alt.Scale(domain=[0, end], nice=False, **(LEAVES_ROOM if labelled else {})),
         axis=alt.Axis(grid=False, **ticks),
     )
 

@@ -175,8 +175,11 @@ def test_the_bare_spec_leaves_data_and_theme_to_the_page():
     assert svg.count('aria-roledescription="point"') == 10 - 2, "a dot for each value that is not NULL"
 
 
-@pytest.mark.parametrize(("per", "title", "labels"), [("layer", "layer", "024681012"), ("step", "block", "1357911")])
-def test_the_axis_counts_layers_or_blocks_where_all_models_have_as_many(per, title, labels):
+COUNTS = [("layer", "layer", "024681012", 1), ("step", "block", "1357911", 11 / 12)]
+
+
+@pytest.mark.parametrize(("per", "title", "labels", "end"), COUNTS)
+def test_the_axis_counts_layers_or_blocks_where_all_models_have_as_many(per, title, labels, end):
     def axis_of(rows):
         spec = bare_spec(profile(rows, STYLES, replace(SHARE, per=per)))
         given = {"rows": json.loads(rows.to_json(orient="records"))}
@@ -187,6 +190,8 @@ def test_the_axis_counts_layers_or_blocks_where_all_models_have_as_many(per, tit
 
     rows = frame(layers=12)
     assert axis_of(rows) == (title, labels)
+    drawn = encodings(compiled(profile(rows, STYLES, replace(SHARE, per=per))), "x")
+    assert next(x["scale"] for x in drawn if "scale" in x)["domain"] == [0, end], "it ends at the last layer or block"
     other = frame(layers=6)
     both = pd.concat([rows[rows["model"] == "bert"], other[other["model"] == "gpt2"]])
     assert axis_of(both)[1] == "00.250.50.751" and "depth" in axis_of(both)[0]

@@ -493,7 +493,7 @@ def _loss(row: Record) -> str:
         return ""
     if row["loss"] == 0:
         return "The loss is unchanged."
-    change = f"{signed(row['loss'])} {interval(low, high)}".strip()
+    change = f"{'+' * (row['loss'] > 0)}{estimate(row['loss'], low, high)}"
     if low is None:
         return f"The loss changes by {change} nats, with too few texts for an interval."
     if low <= 0 <= high:

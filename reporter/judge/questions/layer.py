@@ -336,8 +336,9 @@ def _every_layer(rows: Sequence[Record], useful: Sequence[object]) -> Box:
     classes = f"; balanced accuracy and macro F1 are those of pooling {_pooled(best)}" * (best["kind"] == "labels")
     chance = "" if best["chance"] is None else f", {_reference(best)}"
     return Box(
-        about=f"{_about(rows[0], useful)}, every layer",
-        says=f"{capital(_USE[best['kind']][1])} by pooling, with 95 % intervals for each layer alone{chance}{classes}.",
+        about=_about(rows[0], useful),
+        says=f"{capital(_USE[best['kind']][1])} at every layer by pooling, with 95 % intervals for each layer alone"
+        f"{chance}{classes}.",
         **table(layers, BoxColumn("layer", lambda row: capital(_place(row))), *shown),
     )
 

@@ -124,7 +124,7 @@ def _of_probe(rows: Sequence[Record]) -> tuple[float, Box]:
     lost = sum(swings(row) and other in row["found"] for row in rows)
     always, never = (sum(len(row["found"]) == count for row in rows) for count in (layers, 0))
     says = (
-        f"Of {len(rows):,} texts the probe (pooling {first['pooling']}) "
+        f"Of {len(rows):,} texts the probe ({first['pooling']} pooling) "
         f"gets {gained:,} right at {place(best)} and wrong at {place(other)}, and "
         f"{lost:,} the other way round. It gets {always:,} right at every layer and {never:,} wrong at every layer."
     )
@@ -150,7 +150,7 @@ def _graded(rows: Sequence[Record]) -> tuple[float, Box]:
     last, largest = rows[0]["last"], max(abs(row["off"]) for row in rows)
     return largest, _box(
         f"{rows[0]['partner_set']}: {rows[0]['model']}",
-        f"Pairs whose cosine at {place(last)} (pooling {rows[0]['pooling']}) has another rank than their score, the "
+        f"Pairs whose cosine at {place(last)} ({rows[0]['pooling']} pooling) has another rank than their score, the "
         "worst first.",
         sorted((row for row in rows if row["layer"] == last), key=lambda row: -abs(row["off"])),
         _text(),
@@ -165,8 +165,8 @@ def _searched(rows: Sequence[Record]) -> tuple[float, Box]:
     shown = at_last or [row for row in rows if row["layer"] == rows[-1]["layer"]]
     return missing / rows[0]["n"], _box(
         f"{rows[0]['partner_set']}: {rows[0]['model']}",
-        f"{missing:,} of {rows[0]['n']:,} texts do not find their partner at {place(last)} (pooling "
-        f"{rows[0]['pooling']}).",
+        f"{missing:,} of {rows[0]['n']:,} texts do not find their partner at {place(last)} "
+        f"({rows[0]['pooling']} pooling).",
         sorted(shown, key=lambda row: -row["rank"]),
         _text(),
         _text("its partner", "partner"),

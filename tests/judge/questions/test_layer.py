@@ -114,7 +114,7 @@ def test_each_probe_has_its_own_recommendation_and_numbers_that_do_not_measure_u
     other = [row | {"item": "topic"} for row in probed(told([0.3, 0.9, 0.3, 0.3, 0.3, 0.3]))]
     boxes = layers(told([0.4, 0.5, 0.9, 0.5, 0.45, 0.4]), other).boxes
     names = ["m, probe mood", "m, probe topic"]
-    assert [box.about for box in boxes] == [name + more for name in names for more in ("", ", every layer")]
+    assert [box.about for box in boxes] == [name for name in names for _ in ("advice", "every layer")]
     assert "layer 2" in boxes[0].says and "layer 1" in boxes[2].says
     for metric, statistic in (("entropy", "prompt_unit"), ("groups", "silhouette")):
         more = [number(metric, statistic, "(groups)", place, value) for value, place in enumerate(PLACES)]

@@ -169,9 +169,9 @@ CASES = {
         ("The model has 1 block fewer than", {"layers": (4, 5)}, "The model has 1 block more than", {"layers": (5, 4)}),
         ("After a missing or an added block", {"layers": (4, 5)}, "", {"distances": NONE}),
         # the loss, whose minimum meaningful difference is 0.01
-        ("The loss is unchanged.", {}, "The loss changes by +0.001 [−0.002,", {"loss": (0.001, -0.002, 0.004)}),
-        ("The loss rises significantly: +0.3 [0.2, 0.4] nats.", {"loss": (0.3, 0.2, 0.4)}, "which is not significant",
-         {"loss": (0.3, 0.0, 0.6)}),
+        ("The loss is unchanged.", {}, "The loss changes by +0.0010 [−0.0020,", {"loss": (0.001, -0.002, 0.004)}),
+        ("The loss rises significantly: +0.30 [0.20, 0.40] nats.", {"loss": (0.3, 0.2, 0.4)},
+         "which is not significant", {"loss": (0.3, 0.0, 0.6)}),
         ("The loss falls significantly: −0.3", {"loss": (-0.3, -0.4, -0.2)}, "not significant",
          {"loss": (-0.3, -0.6, 0.0)}),
         ("The loss rises significantly", {"loss": (0.3, 0.2, 0.4)}, "The loss falls significantly",

@@ -75,7 +75,7 @@ CASES = {
     "layer": [
         (("A probe shows that states contain a", "Another task may have another best layer.",
          "Intervals compare layers and poolings on the same held-out texts. They are valid for any number of layers "
-         "and poolings,", "m, every layer: Accuracy by pooling, with 95 % intervals for each layer alone, "
+         "and poolings,", "m: Accuracy at every layer by pooling, with 95 % intervals for each layer alone, "
          "majority class 0.5; balanced"), BEST, "", NO_CELLS),
         ("account for classifiers", BEST, "Vectors are compared by their cosine.", {"kind": "scores"}),
         (", majority class 0.5", BEST, "", {"chance": None}),
@@ -139,7 +139,7 @@ CASES = {
         ("the share of texts that find their partner in `mood`", BEST | {"kind": "partners"},
          ("the share of texts whose first half", "For a task of your own, labels or pairs say more: the halves"),
          {"kind": "halves"}),
-        ("Share found by pooling", BEST | {"kind": "partners"}, "Correlation by pooling", {"kind": "scores"}),
+        ("Share found at every layer", BEST | {"kind": "partners"}, "Correlation at every layer", {"kind": "scores"}),
         # the states and the line to copy
         ("The last hidden state is after the model's", LAST, "states = model(**inputs, "
          "output_hidden_states=True).hidden_states[2]", {"l2": (1.0, 0, 0), "last": (0.9,)}),
