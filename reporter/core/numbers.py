@@ -98,13 +98,20 @@ def estimates(numbers: Sequence[Measured]) -> list[str]:
 
 
 def compared(a: Measured, b: Measured, difference: Measured) -> tuple[str, str, str]:
-    """Write two numbers and the first minus the second, which is the difference of the numbers as they are written."""
+    """Write two numbers and the first minus the second, which is the difference of the numbers as they are written.
+
+    They get up to two decimals more where that difference would not be the measured one, rounded.
+    """
     known = [decimals for number in (a, b, difference) if (decimals := decimals_of(*number)) is not None]
     decimals = max(known) if known else _decimals_together(a[0], b[0])
     if decimals is None or decimals > MOST_DECIMALS or is_null(a[0]) or is_null(b[0]):
         return estimate(*a), estimate(*b), estimate(*difference)
-    shown = round(a[0], max(decimals, 0)) - round(b[0], max(decimals, 0))
-    return estimate(*a, decimals), estimate(*b, decimals), estimate(shown, *difference[1:], decimals)
+    shown = {
+        n: round(a[0], max(n, 0)) - round(b[0], max(n, 0))
+        for n in range(decimals, min(decimals + 2, MOST_DECIMALS) + 1)
+    }
+    decimals = next((n for n, gap in shown.items() if _fixed(gap, n) == _fixed(difference[0], n)), decimals)
+    return estimate(*a, decimals), estimate(*b, decimals), estimate(shown[decimals], *difference[1:], decimals)
 
 
 def _decimals_together(a: Any, b: Any) -> int | None:

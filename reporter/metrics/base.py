@@ -17,6 +17,7 @@ from functools import partial, wraps
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypeVar, get_args
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from reporter.charts import Chart
@@ -553,20 +554,29 @@ def _minus_base(metric: Metric, a: Observed, b: Observed, options: Options) -> I
             yield Difference(statistic, place, None, 0, reason=x.reason or y.reason)
             continue
         difference, texts = x.value - y.value, min(x.texts or a.texts, y.texts or b.texts)
-        mine, theirs = (side.spread if side.paired is None else side.paired for side in (x, y))
-        yield Difference(
-            statistic, place, difference, texts, *_paired_interval(difference, mine, theirs, texts, a.seed)
-        )
+        mine, theirs = ((side.spread if side.paired is None else side.paired, texts) for side in (x, y))
+        yield Difference(statistic, place, difference, texts, *interval_of_difference(difference, mine, theirs, a.seed))
 
 
-def _paired_interval(difference: float, mine: Spread | None, theirs: Spread | None, texts: int, seed: int) -> Interval:
-    """Return the interval of a difference of two numbers on the same texts: what a text does to both falls out."""
+def interval_of_difference(
+    difference: float,
+    mine: tuple[Spread | None, int],
+    theirs: tuple[Spread | None, int],
+    seed: int,
+    paired: bool = True,
+) -> Interval:
+    """Return the interval of a difference of two numbers, from how each varies over how many texts.
+
+    On the same texts (``paired``) what a text does to both falls out. Claims and ``diff`` have the same interval.
+    """
     from reporter.forward.parts import parts_of
 
-    parts = [None if side is None else parts_of(side, texts, seed) for side in (mine, theirs)]
+    parts = [None if spread is None else parts_of(spread, texts, seed) for spread, texts in (mine, theirs)]
+    texts = min(mine[1], theirs[1])
     if parts[0] is None or parts[1] is None or texts < FEWEST_TEXTS:
         return None, None
-    return intervals.interval_over_texts(difference, parts[0] - parts[1], texts)
+    joined = parts[0] - parts[1] if paired else np.concatenate((parts[0], -parts[1]))
+    return intervals.interval_over_texts(difference, joined, texts)
 
 
 def undefined(statistics: Iterable[str | Statistic], place: Place | None, n: int, reason: str) -> Iterator[Value]:

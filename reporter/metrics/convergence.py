@@ -13,7 +13,16 @@ from pydantic import Field
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.metrics._intervals import per_doubling
-from reporter.metrics.base import Between, Difference, Options, Share, Statistic, Value, metric
+from reporter.metrics.base import (
+    Between,
+    Difference,
+    Options,
+    Share,
+    Statistic,
+    Value,
+    interval_of_difference,
+    metric,
+)
 from reporter.study.corpora import ALIKE
 
 if TYPE_CHECKING:
@@ -216,7 +225,8 @@ class ConvergenceOptions(Options):
 def compare(a: Observed, b: Observed, options: ConvergenceOptions) -> Iterator[Difference]:
     """Yield each statistic of one side minus that of the other, with an interval from the replicates of both.
 
-    Replicates of the same corpus are paired: they drew the same texts.
+    Replicates of the same corpus are paired: they drew the same texts. The main statistic has parts of texts, so its
+    interval is that of claims and of ``diff``.
     """
     first, second = approach(a, options), approach(b, options)
     texts, paired = min(a.texts, b.texts), a.corpus == b.corpus
@@ -230,12 +240,15 @@ def compare(a: Observed, b: Observed, options: ConvergenceOptions) -> Iterator[D
         if reason:
             yield Difference(statistic, place, None, texts, reason=reason)
             continue
-        # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
-        replicates = x.replicates - (y.replicates if paired else np.roll(y.replicates, 1))
-        difference = float(x.value - y.value)
-        yield Difference(
-            statistic, place, difference, texts, *_DIFFERENCES[statistic].ends(difference, replicates, texts)
-        )
+        difference, declared = float(x.value - y.value), _DIFFERENCES[statistic]
+        if declared.main:
+            sides = (x.replicates, a.texts), (y.replicates, b.texts)
+            ends = interval_of_difference(difference, *sides, a.seed, paired)
+        else:
+            # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
+            replicates = x.replicates - (y.replicates if paired else np.roll(y.replicates, 1))
+            ends = declared.ends(difference, replicates, texts)
+        yield Difference(statistic, place, difference, texts, *ends)
 
 
 _GROWING = {statistic.name for statistic in STATISTICS if statistic.grows}
@@ -261,7 +274,7 @@ def _unequal(a: Observed, b: Observed) -> str:
     question="similarity",
     needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
-    version=10,
+    version=11,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
 )

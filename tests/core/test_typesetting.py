@@ -28,6 +28,8 @@ def test_a_difference_is_that_of_the_numbers_as_they_are_written(numbers, starts
     assert all(map(str.startswith, texts, starts)), texts
     a, b, gap = (float(text.partition(" ")[0].replace("−", "-")) for text in texts)
     assert gap == pytest.approx(a - b, abs=1e-12)
+    decimals = len(texts[2].partition(" ")[0].partition(".")[2])
+    assert gap == pytest.approx(numbers[2][0], abs=0.5001 * 10**-decimals), "as claims and findings write it"
 
 
 @pytest.mark.parametrize(("function", "arguments", "text"), CASES["others"])

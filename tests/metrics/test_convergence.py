@@ -13,8 +13,9 @@ from scipy.stats import ttest_1samp
 
 from reporter.app.verify.by_token import of_similarity
 from reporter.forward.means import Average
+from reporter.forward.parts import parts_of
 from reporter.forward.paths import FrequencySplit
-from reporter.geometry.intervals import half_sample_interval, percentile_interval, share_ends
+from reporter.geometry.intervals import half_sample_interval, interval_over_texts, percentile_interval, share_ends
 from reporter.metrics.base import Difference, catalogue
 from reporter.metrics.convergence import paired_test
 from reporter.models.places import Place
@@ -120,6 +121,17 @@ def test_two_corpora_are_independent(see):
     alone = (read(seen)["similarity", 1] for seen in (a, b))
     expected = np.hypot(*(row.ci_high - row.ci_low for row in alone))
     assert difference.ci_high - difference.ci_low == pytest.approx(expected, rel=0.15)
+
+
+def test_a_difference_of_the_main_statistic_has_the_interval_of_its_parts_of_texts(see):
+    """Claims, the comparison and `diff` subtract these parts, so the table `differences` must say the same."""
+    a, b = (see(FakeModel(layers=4, sinks=False), made_up_texts(texts, seed=texts)) for texts in (20, 26))
+    tuned = see(FakeModel(layers=4, sinks=False, change=late), made_up_texts(20, seed=20))
+    for minus, corpus, join in ((b, "two", lambda x, y: np.concatenate((x, -y))), (tuned, a.corpus, np.subtract)):
+        difference = compared(a, replace(minus, corpus=corpus))["similarity", 1]
+        parts = (parts_of(read(seen)["similarity", 1].spread, seen.texts, seen.seed) for seen in (a, minus))
+        ends = interval_over_texts(difference.value, join(*parts), min(a.texts, minus.texts))
+        assert (difference.ci_low, difference.ci_high) == pytest.approx(ends)
 
 
 def test_a_base_of_another_depth_compares_as_a_whole_only(see):

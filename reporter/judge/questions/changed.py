@@ -325,7 +325,7 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
         sentences.append(f"Tokens that moved most on average: {', '.join(map(in_backticks, tokens))}.")
     if row["verdict"] == "changed" and (words := stored_json(row["words"])):
         sentences.append(f"Words read from the mean change of early tokens: {', '.join(map(in_backticks, words))}.")
-    shown = sorted(numbers, key=lambda change: change["number"]) if row["changed"] else ()
+    shown = sorted(numbers, key=lambda change: change["number"]) if row["changed"] else []
     return Box(
         about=f"{row['model']} against {row['base']}, on {row['corpus']}",
         says=" ".join(sentence for sentence in sentences if sentence),
@@ -340,7 +340,7 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
             numeric("minimum meaningful difference", lambda change: short(change["smallest"], 2)),
             numeric("layers changed", lambda change: f"{change['beyond']} of {change['layers']}"),
         ),
-        notes=_notes(row),
+        notes=_notes(row, shown),
     )
 
 
@@ -503,16 +503,20 @@ def _loss(row: Record) -> str:
     return f"The loss {'rises' if low > 0 else 'falls'} significantly: {change} nats."
 
 
-def _notes(row: Record) -> tuple[str, ...]:
+def _notes(row: Record, shown: Sequence[Record]) -> tuple[str, ...]:
     unseen = row["verdict"] == "indistinguishable"
-    about = "Other texts may show a change." if unseen else "Other texts may show a larger change, or a smaller one."
-    if not row["changed"] or row["base_layers"] == row["layers"]:
-        return (about,)
-    return (
-        about,
-        "Layers are compared by number, and the last layer with the last layer. After a missing or an added block, the "
-        "table compares different blocks, which adds to their change.",
-    )
+    notes = ["Other texts may show a change." if unseen else "Other texts may show a larger change, or a smaller one."]
+    if any(change["ci_low"] is not None for change in shown):
+        notes.append(
+            "Intervals of the table, and what is significant, are corrected for the layers of a statistic, not for the "
+            "number of statistics."
+        )
+    if row["changed"] and row["base_layers"] != row["layers"]:
+        notes.append(
+            "Layers are compared by number, and the last layer with the last layer. After a missing or an added block, "
+            "the table compares different blocks, which adds to their change."
+        )
+    return tuple(notes)
 
 
 def _below_one(value: float) -> str:

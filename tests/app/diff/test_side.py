@@ -133,3 +133,19 @@ def test_models_of_different_depth_are_compared_at_equal_depth(folder):
         assert records(found.summary)[0]["same"] == 5
         of_square = {row["layer"]: row["b"] for row in changed if row["statistic"] == "square"}
         assert of_square == squares or not squares, "interpolated"
+
+
+def test_the_interval_of_a_step_of_models_of_different_depth_holds_its_difference(folder):
+    """The last step of the shallower model lies between two steps of the deeper one, which the interval must read."""
+    place = folder("results")
+    insert(place, ("models", {"model": "deep", "checkpoint": "final", "layers": 6, "is_last": True, "status": "done"}))
+    for model, layers, size in (("bert", 4, 1.0), ("deep", 6, 9.0)):
+        for layer in range(layers):  # the step from a layer to the next one; the last layer has none
+            value = size * (layer / layers) ** 2 + size
+            more = {"model": model, "depth": layer / layers, "site": "block" if layer else "embedding"}
+            insert(place, number("step", layer, value, value - 0.1, value + 0.1, **more))
+    for a, b in (("s:bert", "s:deep"), ("s:deep", "s:bert")):
+        changed = {row["layer"]: row for row in records(compare(a, b, place).numbers)}
+        assert set(changed) == {0, 1, 2, 3}
+        for row in changed.values():
+            assert (row["ci_low"] + row["ci_high"]) / 2 == pytest.approx(row["delta"]) == row["b"] - row["a"]

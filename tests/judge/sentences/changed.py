@@ -200,6 +200,8 @@ CASES = {
         ("1 main statistic changes significantly", {"numbers": cosines(0.02)}, "", {"distances": NONE}),
         ("No main statistic changed significantly.", {"numbers": cosines(0.0)}, "", {"numbers": ()}),
         (", not paired", {"numbers": cosines(0.02)}, "", {"paired": PAIRED}),
+        ("Intervals of the table, and what is significant, are corrected for the", {"numbers": cosines(0.02)}, "",
+         {"numbers": cosines(0.02, half=None)}),
         # tokens
         ("Tokens that moved most on average: `` ` ``, `the`.", {"tokens": ["`", "the"]}, "", {"distances": NONE}),
         ("Words read from the mean change of early tokens: `␣furious`.", {}, "", {"distances": SMALL}),
