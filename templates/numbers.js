@@ -54,7 +54,7 @@ function decimalsTogether(a, b) {
 // two decimals more where that difference would not be the measured one, rounded.
 export function compared(a, b, difference) {
   const fewest = mostCertain([a, b, difference]) ?? decimalsTogether(a[0], b[0]);
-  if (fewest === null || fewest > MOST_DECIMALS || isNull(a[0]) || isNull(b[0])) return [a, b, difference].map(([value, low, high]) => estimate(value, low, high));
+  if (fewest === null || fewest > MOST_DECIMALS || [a, b, difference].some(number => isNull(number[0]))) return [a, b, difference].map(([value, low, high]) => estimate(value, low, high));
   const rounded = (value, decimals) => Number(value.toFixed(Math.max(decimals, 0)));
   const shown = decimals => rounded(a[0], decimals) - rounded(b[0], decimals);
   const enough = decimals => decimals <= MOST_DECIMALS && fixed(shown(decimals), decimals) === fixed(difference[0], decimals);

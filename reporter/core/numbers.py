@@ -104,7 +104,7 @@ def compared(a: Measured, b: Measured, difference: Measured) -> tuple[str, str, 
     """
     known = [decimals for number in (a, b, difference) if (decimals := decimals_of(*number)) is not None]
     decimals = max(known) if known else _decimals_together(a[0], b[0])
-    if decimals is None or decimals > MOST_DECIMALS or is_null(a[0]) or is_null(b[0]):
+    if decimals is None or decimals > MOST_DECIMALS or any(is_null(number[0]) for number in (a, b, difference)):
         return estimate(*a), estimate(*b), estimate(*difference)
     shown = {
         n: round(a[0], max(n, 0)) - round(b[0], max(n, 0))

@@ -32,6 +32,14 @@ def test_a_difference_is_that_of_the_numbers_as_they_are_written(numbers, starts
     assert gap == pytest.approx(numbers[2][0], abs=0.5001 * 10**-decimals), "as claims and findings write it"
 
 
+def test_a_difference_that_is_not_known_is_not_that_of_the_numbers():
+    assert compared((0.5, 0.4, 0.6), (0.25, 0.2, 0.3), (None, None, None)) == (
+        "0.50 [0.40, 0.60]",
+        "0.25 [0.20, 0.30]",
+        "–",
+    )
+
+
 @pytest.mark.parametrize(("function", "arguments", "text"), CASES["others"])
 def test_other_numbers(function, arguments, text):
     assert getattr(numbers, function)(*arguments) == text
