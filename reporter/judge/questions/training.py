@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.numbers import short, together
+from reporter.core.numbers import digits_of, short, together
 from reporter.core.places import capital, listed
 from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
@@ -127,8 +127,8 @@ def _box(rows: Sequence[Record]) -> Box:
         **table(
             [kinds | {"title": titles[name]} for name, kinds in changed.items()],
             BoxColumn("number", lambda kinds: kinds["title"]),
-            numeric("first", lambda kinds: short(kinds["rest"]["first"], 2)),
-            numeric("last", lambda kinds: short(kinds["rest"]["last"], 2)),
+            numeric("first", lambda kinds: _ends(kinds["rest"])[0]),
+            numeric("last", lambda kinds: _ends(kinds["rest"])[1]),
             numeric(
                 "half of the change, at step", lambda kinds: _step(None if "turn" in kinds else kinds.get("half-way"))
             ),
@@ -160,6 +160,12 @@ def leading(rows: Iterable[Record]) -> str:
     if turns:
         return max(turns, key=lambda name: turns[name])
     return next((name for name in statistics if len(by_number.get(name, ())) > 1), "")
+
+
+def _ends(row: Record) -> list[str]:
+    """Write the first and the last value with as many digits as distinguish them."""
+    values = [row["first"], row["last"]]
+    return together(values, digits_of(values))
 
 
 def _lead(statistic: Statistic, kinds: Mapping[str, Record]) -> str:

@@ -55,8 +55,10 @@ def test_a_change_below_a_hundredth_of_a_number_without_a_declared_minimum_is_no
     sizes = {0.05: 0, 0.5: 1}  # of 10
     for change, found in sizes.items():
         rows = series("intrinsic_dimension", "twonn", [10, 10, 10, *[10 + change] * 3])
-        table = answer([row | {"half": 0.001} for row in rows]).tables["training_answers"]
-        assert sum(row["kind"] == "half-way" for row in table) == found
+        of = answer([row | {"half": 0.001} for row in rows])
+        assert sum(row["kind"] == "half-way" for row in of.tables["training_answers"]) == found
+    (row,) = of.boxes[0].rows
+    assert list(row)[1:3] == ["10.0", "10.5"], "the digits show the change"
 
 
 def test_the_first_view_alone_and_numbers_with_intervals_alone():
