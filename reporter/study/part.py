@@ -117,6 +117,8 @@ def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any, Vali
         kind = next((key for key in telling if kinds[key].model_fields.keys() >= set(telling)), None)
         if kind is None:
             message = f"'{telling[0]}' and '{telling[1]}' cannot be combined; remove one of them"
+            if isinstance(number := value[telling[1]], int) and "limit" in kinds[telling[0]].model_fields:
+                message = f"expected the {telling[1]} themselves, got a number; write `limit: {number}`"
             raise wrong(message, telling[1], anchor="key")
         try:
             return kinds[kind].model_validate(value, context=info.context)

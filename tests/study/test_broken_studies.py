@@ -161,6 +161,7 @@ BROKEN: dict[tuple[str, str], list[tuple[str, ...]]] = {
         ("generate: grammar, »vocabulary: m", "vocabulary: needs `generate: random-words`"),
         ("generate: grammar, words: [2, 5], min_words: »6", "min_words: must be at most … of `words` (5), got 6"),
         ("sample: english, label: register, only: [»newss]", "only[0]: no register 'newss'; did you mean 'news'?"),
+        ("sample: english, »texts: 12", "texts: expected the texts themselves, got a number; write `limit: 12`"),
     ],
     (METRICS, ""): [
         ("metrics: »anisotropy", "metrics: 'all', 'none' or a list … got text 'anisotropy'"),
