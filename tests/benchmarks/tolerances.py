@@ -14,7 +14,7 @@ u is the unit roundoff of the factors of a product: 0 in float32, which rounds o
 4. Counts and ranks jump. A number may also differ by one observation: 1/n of the range of its statistic, of the largest
    number where the range is open. A column of the table counts such numbers. An end of the interval of a median is
    itself an observation: it may be the next one, and where few observations lie in the interval, the next one can be as
-   far away as the interval is wide.
+   far away as the wider of the two intervals is wide.
 5. A place where a number exists in one of these models and not in another is not compared.
 """
 
@@ -98,7 +98,7 @@ def compare(numbers: pd.DataFrame, against: pd.DataFrame, moved: Sequence[pd.Dat
         off = np.where(both, np.abs(x - y), 0.0)
         one = np.where(np.isnan(reach), size, reach) / np.maximum(a["n"].to_numpy(), 1)
         if column != "value":
-            wide = (a["ci_high"] - a["ci_low"]).to_numpy(dtype=float)
+            wide = np.fmax(*((side["ci_high"] - side["ci_low"]).to_numpy(dtype=float) for side in (a, b)))
             one = np.where(medians, np.fmax(one, wide), one)
         jumps = (off > tolerance) & (off <= one)
         ratio = np.where(jumps, 0.0, off / tolerance)
