@@ -120,14 +120,18 @@ def at_once(model: LoadedModel | SavedStates, layout: Layout, batch_tokens: int)
     More than one on a processor, where passes leave nothing behind in the model, the caller's program lets products
     round as float32, and as far as the states that wait need little memory.
     """
-    if not isinstance(model, LoadedModel) or model.device.type != "cpu" or not model.steady or not products_are_exact():
+    if not isinstance(model, LoadedModel) or not _may_run_beside(model):
         return 1
     return max(1, MOST_WAITING // (4 * batch_tokens * sum(layout.widths)))
 
 
+def _may_run_beside(model: LoadedModel) -> bool:
+    return model.device.type == "cpu" and model.steady and products_are_exact()
+
+
 def run_together(function: Callable[[T], R], items: Sequence[T], model: LoadedModel) -> list[R]:
     """Return what a function makes of each of a few items in a pass; the passes run at the same time where they may."""
-    if model.device.type == "cpu" and model.steady and products_are_exact():
+    if _may_run_beside(model):
         results = spread(function, items)
         if model.steady:  # no pass changed what another one read
             return results
