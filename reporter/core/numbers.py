@@ -148,7 +148,7 @@ def digits_of(values: Sequence[float]) -> int:
     return MOST_DIGITS
 
 
-def together(values: Sequence[float], digits: int = 2, size: float = 0.0) -> list[str]:
+def in_one_precision(values: Sequence[float], digits: int = 2, size: float = 0.0) -> list[str]:
     """Write numbers that stand beside each other with as many decimals each: significant digits of the largest.
 
     Whole numbers stay whole, and a number that would read as 0 has its own digits.
@@ -184,7 +184,7 @@ def span(values: Sequence[float], digits: int = 0, size: float = 0.0) -> str:
     largest = max(size, *map(abs, ends))
     low, high = (
         "≈ 0" if 0 < abs(end) <= ROUNDING * largest else text
-        for end, text in zip(ends, together(ends, digits or digits_of(ends), size), strict=True)
+        for end, text in zip(ends, in_one_precision(ends, digits or digits_of(ends), size), strict=True)
     )
     return low if low == high else f"{low} to {high}" if "−" in low + high or "≈" in low + high else f"{low}–{high}"
 

@@ -186,7 +186,7 @@ def _show(hidden: HiddenBatch, watchers: Sequence[Observable]) -> None:
         for watcher in watchers:
             watcher.start(hidden)
         for layer in hidden.layers():
-            if tasks_at_once() > 1:
+            if tasks_at_once() > 1:  # not on an accelerator, nor where operations have all cores
                 spread(methodcaller("observe", layer), watchers)
             else:
                 for watcher in watchers:

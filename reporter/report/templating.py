@@ -34,7 +34,7 @@ from reporter.charts.styles import THEMES
 from reporter.core.errors import ReporterError
 from reporter.core.files import drafted, link_or_copy, user_cache
 from reporter.core.imports import build
-from reporter.core.numbers import duration, estimate, p_value, short, together, whole
+from reporter.core.numbers import duration, estimate, in_one_precision, p_value, short, whole
 from reporter.metrics._intervals import METHODS
 from reporter.report.restricted import RestrictedEnvironment
 from reporter.store.formats import CSV_RULES
@@ -84,7 +84,7 @@ def environment(templates: Mapping[str, str] | None = None) -> Environment:
     made.globals["guard"] = guard(policy(*scripts.values(), files=True))
     made.filters |= {
         "short": short,
-        "together": lambda values: together(list(values), 3),
+        "in_one_precision": lambda values: in_one_precision(list(values), 3),
         "estimate": estimate,
         "p_value": p_value,
         "whole": whole,

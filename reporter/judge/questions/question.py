@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reporter.core.json_text import stored_json
-from reporter.core.numbers import together
+from reporter.core.numbers import in_one_precision
 from reporter.core.table import Row
 
 Record = Mapping[str, Any]
@@ -39,7 +39,7 @@ class BoxColumn(NamedTuple):
         cells = [self.cell(row) for row in rows]
         if not self.digits:
             return [str(cell) for cell in cells]
-        texts = iter(together([float(cell) for cell in cells if cell is not None], self.digits))
+        texts = iter(in_one_precision([float(cell) for cell in cells if cell is not None], self.digits))
         return ["–" if cell is None else next(texts) for cell in cells]
 
 

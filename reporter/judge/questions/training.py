@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.numbers import digits_of, short, together
+from reporter.core.numbers import digits_of, in_one_precision, short
 from reporter.core.places import capital, listed
 from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
@@ -165,7 +165,7 @@ def leading(rows: Iterable[Record]) -> str:
 def _ends(row: Record) -> list[str]:
     """Write the first and the last value with as many digits as distinguish them."""
     values = [row["first"], row["last"]]
-    return together(values, digits_of(values))
+    return in_one_precision(values, digits_of(values))
 
 
 def _lead(statistic: Statistic, kinds: Mapping[str, Record]) -> str:
@@ -175,10 +175,10 @@ def _lead(statistic: Statistic, kinds: Mapping[str, Record]) -> str:
     first, last = rest["first"], rest["last"]
     if turned is not None:
         up, down = ("rises", "falls") if turned["size"] > 0 else ("falls", "rises")
-        start, middle, end = together([first, turned["value"], last])
+        start, middle, end = in_one_precision([first, turned["value"], last])
         return f"{title} {up} from {start} to {middle} {_around(turned)} and {down} to {end} by the end{over}. "
     verb = "rises" if last > first else "falls"
-    start, end = together([first, last])
+    start, end = in_one_precision([first, last])
     return f"{title} {verb} from {start} to {end}{over}; half of it is reached {_reached(kinds['half-way'])}. "
 
 
