@@ -17,6 +17,7 @@ import yaml
 from reporter.core.confined import confined, quoted
 from reporter.core.errors import UsageError, failing_as, hint, one_line
 from reporter.core.imports import optional
+from reporter.core.numbers import estimate
 from reporter.core.outputs import replacing
 from reporter.core.places import place, tag
 from reporter.core.version import VERSION
@@ -95,8 +96,7 @@ def _parquet(study: str, store: Store, folder: Path) -> list[str]:
 def _number(claim: dict[str, Any]) -> str:
     if claim["value"] is None:
         return ""
-    low, high = claim["ci_low"], claim["ci_high"]
-    return f"{claim['value']:.4g}" + ("" if low is None or high is None else f" [{low:.4g}, {high:.4g}]")
+    return estimate(claim["value"], claim["ci_low"], claim["ci_high"])
 
 
 def _yaml(content: Any) -> str:

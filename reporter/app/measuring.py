@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from reporter.app.results import Tables
 from reporter.core.arrays import as_json
 from reporter.core.errors import UsageError
+from reporter.core.numbers import short
 from reporter.core.places import TokenSet
 from reporter.core.progress import Progress
 from reporter.forward.inputs import Pass
@@ -77,7 +78,7 @@ class Measured(Tables):
         return repr(self.layer_metrics)
 
     def _repr_html_(self) -> str:
-        return str(self.layer_metrics.to_html(max_rows=60, na_rep="", float_format="{:.4g}".format))
+        return str(self.layer_metrics.to_html(max_rows=60, na_rep="", float_format=short))
 
 
 def measure(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from reporter.core.errors import UsageError, hint, no_study
 from reporter.core.imports import optional
+from reporter.core.numbers import short
 from reporter.runs.studies import study_of
 from reporter.store import Store, query_frame
 from reporter.store.schema import tables
@@ -207,7 +208,7 @@ class Results(Tables):
         if len(claims):
             columns = ["claim", "says", "verdict", "value", "ci_low", "ci_high", "paper"]
             columns = [*(["study"] if len(self._ids) > 1 else []), *columns]
-            shown.append(claims[columns].to_html(index=False, na_rep="", float_format="{:.4g}".format))
+            shown.append(claims[columns].to_html(index=False, na_rep="", float_format=short))
         return "\n".join(shown)
 
     def _facts(self) -> dict[str, list[str]]:

@@ -46,14 +46,10 @@ def short(value: Any, digits: int = 3) -> str:
     return text.replace("-", "−", 1) if number < 0 else text
 
 
-def signed(value: float, digits: int = 2) -> str:
-    """Write a difference, a positive one with its sign: ``+0.041``."""
-    return f"+{short(value, digits)}" if value > 0 else short(value, digits)
-
-
-def interval(low: float | None, high: float | None, digits: int = 2) -> str:
-    """Write an interval, ``[0.12, 0.31]``; nothing where there is none."""
-    return "" if low is None or high is None else f"[{short(low, digits)}, {short(high, digits)}]"
+def signed(value: float, low: Any = None, high: Any = None) -> str:
+    """Write a difference, a positive one with its sign: ``+0.041``, or with its interval ``+0.04 [0.01, 0.07]``."""
+    known = decimals_of(value, low, high) is not None
+    return "+" * (value > 0) + (estimate(value, low, high) if known else short(value, 2))
 
 
 Measured = tuple[Any, Any, Any]
@@ -74,8 +70,7 @@ def estimate(value: Any, low: Any = None, high: Any = None, decimals: int | None
         known = decimals
     if known is None or known > MOST_DECIMALS:
         if decimals is None or is_null(value) or decimals > MOST_DECIMALS:
-            ends = "" if known is None else f" {interval(low, high, 3)}"
-            return f"{short(value)}{ends}"
+            return short(value) if known is None else f"{short(value)} [{short(low)}, {short(high)}]"
         return _fixed(value, decimals)
     return f"{_fixed(value, known)} [{_fixed(low, known)}, {_fixed(high, known)}]"
 

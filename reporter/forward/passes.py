@@ -64,6 +64,10 @@ class Measured:
         facts_of_texts = (texts.name, texts.words, facts.head_problem, facts.unfed, device, views)
         return Observed(*read, *facts_of_texts, load_head=self._head, clustered=texts.clusters is not None)
 
+    def forget(self) -> None:
+        """Let go of what metrics computed: it refers to the states, which would stay until a collection of garbage."""
+        self.memo.clear()
+
     def _head(self) -> Head:
         model = self.load and self.load()
         if not isinstance(model, LoadedModel):

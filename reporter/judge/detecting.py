@@ -175,7 +175,7 @@ def lines(store: Store, study: Study, planned: Mapping[str, int], difference: fl
         if isinstance(row, str):
             made.append(f"  {row}")
             continue
-        made.append(f"  {row.name:<{width}}  {row.least:<8.2g}  {row.number}")
+        made.append(f"  {row.name:<{width}}  {short(row.least, 2):<8}  {row.number}")
         if difference is not None:
             needed = row.texts_for(difference)
             enough = f"about {needed:,.0f} {row.unit}s" if needed < MOST_TEXTS else "more models, whatever the texts"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from reporter.core.errors import ReporterError, describe, failures
+from reporter.core.numbers import in_one_precision, p_value, signed
 from reporter.core.places import WITHOUT_SINKS
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
@@ -52,7 +53,7 @@ def change(finding: Outcome, other: Outcome, view: str) -> dict[str, Any]:
     turned = word != other_word
     here, after = finding.shown(word), other.shown(other_word)
     if here.value is not None and after.value is not None and here.statistic == after.statistic:
-        sentences.append(f"{here.value:.3g} becomes {after.value:.3g}")
+        sentences.append(" becomes ".join(in_one_precision([here.value, after.value], 3)))
         turned |= here.value * after.value < 0
     pairs = {place: (profile, other.seen[place]) for place, profile in finding.seen.items() if place in other.seen}
     if pairs:
@@ -79,12 +80,13 @@ def _profile(main: ShownProfile, other: ShownProfile) -> tuple[str, bool]:
     size = max(map(abs, (*main.values, *other.values)), default=0.0)
     if abs(by) <= ROUNDING * size:
         return "is unchanged", False
-    sentences = [f"changes most at {main.what} {place}, by {by:+.3g}"]
+    sentences = [f"changes most at {main.what} {place}, by {signed(by)}"]
     peaks = [max(range(len(profile.values)), key=profile.values.__getitem__) for profile in (main, other)]
     (was, before), (now, after) = ((s.labels[i], s.values[i]) for s, i in zip((main, other), peaks, strict=True))
-    to = f"{main.what} {now} ({after:.3g})"
-    stays = f"its peak stays at {to}, before {before:.3g}"
-    sentences.append(stays if was == now else f"its peak moves from {main.what} {was} ({before:.3g}) to {to}")
+    old, new = in_one_precision([before, after], 3)
+    to = f"{main.what} {now} ({new})"
+    stays = f"its peak stays at {to}, before {old}"
+    sentences.append(stays if was == now else f"its peak moves from {main.what} {was} ({old}) to {to}")
     spread = max(main.values) - min(main.values)
     moved = abs(peaks[0] - peaks[1]) > MOVED * (len(main.values) - 1) and abs(by) > MOVED * spread
     return ", ".join(sentences), moved or abs(by) > spread / 2
@@ -357,7 +359,8 @@ def _side_of_threshold(shown: Shown) -> str | None:
 
 
 def _p_text(p: float) -> str:
-    return f"p = {p:.2g}" if p >= 1e-12 else "p < 1e-12"  # an exact 0 is what rounding leaves
+    text = p_value(p, 2)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def corrected(claims: Sequence[tuple[float, float]]) -> list[float]:

@@ -201,10 +201,9 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     question="sinks",
     needs=("moments", "activations", "sink_tokens", "norm_ratios", "tokens"),
     options=OutlierOptions,
-    version=7,
+    version=8,
     cost="a few passes over the states of each layer; where tokens lie between the sink thresholds, a width × width "
     "product of a bounded sample per layer",
-    against_base=("top3_cosine_share",),
     tables=(SinkToken, lists.SinkCut, lists.MassiveActivation, lists.OutlierDimension),
     charts=(lists.MASSIVE, lists.DIMENSIONS, CUTS),
 )
@@ -265,7 +264,7 @@ def _top3_share(moments: LayerMoments, here: lists.DimensionFacts, place: Place,
     largest = np.argsort(parts)[-3:]
     share = float(parts[largest].sum() / parts.sum())
     error = _error_of_share(share, largest, moments, place, seen)
-    return Value(name, place, share, n, *TOP3_SHARE.ends(share, error), paired=error)
+    return Value(name, place, share, n, *TOP3_SHARE.ends(share, error))
 
 
 def _error_of_share(share: float, largest: Ints, moments: LayerMoments, place: Place, seen: Observed) -> Error | None:

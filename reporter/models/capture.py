@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock, get_ident, local
 from typing import Any, Literal
+from weakref import proxy
 
 import torch
 from torch import Tensor, nn
@@ -147,18 +148,18 @@ class Capture:
         self._dispatched = ExitStack()
         self._input_slot, self._output_slot = blocks.input_slot, blocks.output_slot
         self._modules = tuple(dict.fromkeys(blocks.modules))
-        slot = self._input_slot
+        slot, here = self._input_slot, proxy(self)  # a model whose hooks hold what holds it is not freed when let go of
         for part in self._modules:
             part.register_forward_pre_hook(
-                lambda module, args, kwargs: self._keep(args[slot] if isinstance(slot, int) else kwargs[slot]),
+                lambda module, args, kwargs: here._keep(args[slot] if isinstance(slot, int) else kwargs[slot]),
                 with_kwargs=True,
             )
         if self._modules:
-            blocks.modules[-1].register_forward_hook(self._returned)
+            blocks.modules[-1].register_forward_hook(lambda *returned: here._returned(*returned))
         else:
             asking = {"output_hidden_states": True}
             module.register_forward_pre_hook(lambda module, args, kwargs: (args, kwargs | asking), with_kwargs=True)
-            module.register_forward_hook(self._published)
+            module.register_forward_hook(lambda *returned: here._published(*returned))
 
     @property
     def hooked(self) -> bool:

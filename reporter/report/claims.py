@@ -10,7 +10,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Read, filled
-from reporter.core.numbers import estimate, interval, is_null, p_value, short
+from reporter.core.numbers import estimate, estimates, is_null, p_value, short
 from reporter.report.tables import Row, figure_link, parsed, read_rows, rows_of
 
 if TYPE_CHECKING:
@@ -196,7 +196,8 @@ MOST = 60
 _TEXTS = ("statistic", "definition", "reason", "power", "bound", "alone", "sql")
 _TABLES = ("evidence", "parts")
 _LABELS = {"evidence": "By model and corpus, not corrected", "parts": "By inequality"}
-_ORDER = ["name", "model", "corpus", "statistic", "value", "interval", "claimed", "verdict"]
+_ORDER = ["name", "model", "corpus", "statistic", "value", "claimed", "verdict"]
+_ENDS = ("ci_low", "ci_high")  # stand beside their value
 _ELSEWHERE = {*_TEXTS, *_TABLES, "bounds", "difference", "notes", "tested", "holds", "views"}
 _ELSEWHERE |= {"metrics", "tables", "models", "corpora"}
 
@@ -294,15 +295,14 @@ def _table(label: str, items: list[dict[str, Any]]) -> dict[str, Any]:
 
     ``columns`` are a heading and whether it is one of numbers.
     """
-    items = [_with_interval(item) for item in items]
-    names = dict.fromkeys(name for item in items for name in item)
+    names = dict.fromkeys(name for item in items for name in item if name not in _ENDS)
     # stored JSON has its keys in alphabetical order
     order = sorted(names, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER) - 1.5)
     numeric = {name for name in order if all(item.get(name) is None or _is_number(item[name]) for item in items)}
     return {
         "label": _LABELS.get(label, label),
         "columns": [(_words(name), name in numeric) for name in order],
-        "rows": [tuple(_cell(name, item.get(name)) for name in order) for item in items[:MOST]],
+        "rows": list(zip(*(_column(name, items[:MOST]) for name in order), strict=True)),
         "more": max(0, len(items) - MOST),
     }
 
@@ -315,14 +315,12 @@ def _fact(key: str, value: Any) -> str:
     return ", ".join(means) + ("" if value.get("g") is None else f"; Hedges' g {_text(value['g'])}")
 
 
-def _cell(name: str, value: Any) -> str:
-    return p_value(value) if name in ("p", "p_holds", "p_fails") and _is_number(value) else _text(value)
-
-
-def _with_interval(item: Mapping[str, Any]) -> dict[str, Any]:
-    rest = {str(name): value for name, value in item.items() if name not in ("ci_low", "ci_high")}
-    low, high = item.get("ci_low"), item.get("ci_high")
-    return rest if low is None or high is None else rest | {"interval": interval(low, high, 3)}
+def _column(name: str, items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write a column of a table; a value stands with its interval."""
+    if name == "value" and any(item.get("ci_low") is not None for item in items):
+        return estimates([(item.get("value"), item.get("ci_low"), item.get("ci_high")) for item in items])
+    p = name in ("p", "p_holds", "p_fails")
+    return [p_value(item[name]) if p and _is_number(item.get(name)) else _text(item.get(name)) for item in items]
 
 
 def _words(name: Any) -> str:

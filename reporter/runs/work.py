@@ -1,4 +1,4 @@
-"""Compute the cells of a plan, one checkpoint of one model at a time; finished cells are stored within two seconds."""
+"""Compute the cells of a plan, one checkpoint of one model at a time; finished cells are stored within seconds."""
 
 from __future__ import annotations
 
@@ -226,6 +226,7 @@ class _Worker:
         with self._together():
             for place, cell in enumerate(cells):
                 self._compute(cell, [side], records.pass_columns(side, caused=place == 0))
+        side.forget()
         if str(side.of) not in self.needed_later:
             self.passes.drop(side.of)
 
@@ -260,6 +261,8 @@ class _Worker:
         with self._together():
             for place, cell in enumerate(cells):
                 self._compute(cell, sides, records.compared_columns(sides, caused=place == 0))
+        for side in sides:
+            side.forget()
 
     def _comparison_side(self, forward_pass: Pass, cells: list[MetricCell]) -> Measured:
         ready = or_raise(self.prepared(forward_pass.checkpoint.model))  # trained

@@ -76,6 +76,11 @@ class Bench:
         """Run a study into a folder of that name."""
         return run_python(["-m", "reporter", "run", study, "--out", self.here / name], self.here / f"{name}.log")
 
+    def looked(self, name: str) -> Cost:
+        """Look at the model, into a folder of that name."""
+        command = ["-m", "reporter", "look", self.model, "--out", self.here / name]
+        return run_python(command, self.here / f"{name}.log", self.here)
+
     def timings(self, name: str) -> dict[str, float]:
         """Return the seconds of each part of a run."""
         results = Store(self.here / name / "results.duckdb")
@@ -153,7 +158,7 @@ def ratios(bench: Bench) -> None:
 
 
 def neighbour(bench: Bench) -> None:
-    """The quickstart and a whole command, alone and beside one process that keeps a core busy."""
+    """The quickstart, a whole command and a look, alone and beside one process that keeps a core busy."""
     quickstart = Path(__file__).resolve().parents[2] / "studies" / "quickstart.yaml"
 
     def beside(run: Callable[[], float]) -> float:
@@ -166,6 +171,7 @@ def neighbour(bench: Bench) -> None:
     commands: dict[str, Callable[[str], float]] = {
         "quickstart": lambda name: bench.run(quickstart, f"quick{name}").seconds,
         "whole command, two views": lambda name: bench.study(f"busy{name}").seconds,
+        "`reporter look`": lambda name: bench.looked(f"looked{name}").seconds,
     }
     rows = []
     for what, run in commands.items():
@@ -217,11 +223,7 @@ def look(bench: Bench) -> None:
         "plain script": lambda n: run_python(
             [__file__, "--plain", "--model", bench.model, "--text", texts], bench.here / "plain.log"
         ).seconds,
-        "`reporter look`": lambda n: run_python(
-            ["-m", "reporter", "look", bench.model, "--out", bench.here / f"look{n}"],
-            bench.here / f"look{n}.log",
-            bench.here,
-        ).seconds,
+        "`reporter look`": lambda n: bench.looked(f"look{n}").seconds,
     })  # fmt: skip
     first = min(result["plain script"])
     rows = [(name, spread(times), f"{min(times) / first:.2f}") for name, times in result.items()]
@@ -254,7 +256,7 @@ def slope(bench: Bench) -> None:
 
 GROWING = {
     "texts": (100, 1_000, 10_000),
-    "models": (1, 4, 16),
+    "models": (1, 4, 16, 40),
     "layers": (2, 16, 64),
     "width": (384, 1_024, 4_096),
 }

@@ -43,9 +43,9 @@ def test_our_number_stands_beside_the_papers(whole):
 
 def test_evidence_is_laid_out_in_an_order_for_reading(whole):
     bulge, lower = text_of(claim(whole, "decoders-bulge")), text_of(claim(whole, "encoders-lower"))
-    row = "model corpus value interval verdict gpt2 nested 0.1 [0.08, 0.16] ✓ supported"
+    row = "model corpus value verdict gpt2 nested 0.10 [0.08, 0.16] ✓ supported"
     assert f"By model and corpus, not corrected {row}" in bulge
-    assert "By inequality name value interval p fails p holds middle above first 0.3 [0.2, 0.4] 0.999 0.001" in bulge
+    assert "By inequality name value p fails p holds middle above first 0.30 [0.20, 0.40] 0.999 0.001" in bulge
     assert "SELECT model, layer, value FROM layer_metrics WHERE statistic = 'top_variance_share'" in bulge
     assert "decoders 0.21 (n = 2), encoders 0.214 (n = 2); Hedges' g −0.4" in lower
     assert lower.count(HOSTILE) == 4, "in what it says, source, statistic and notes"

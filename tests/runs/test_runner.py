@@ -1,10 +1,12 @@
 """What a run computes, keeps, takes over, drops and reports as failed."""
 
+import gc
 import hashlib
 import json
 import os
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -57,6 +59,32 @@ def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(fin
     assert selected(places.format("=")) == [("decoder", "embedding"), ("encoder", "embedding")]
     # The encoder ends in a norm of its block.
     assert selected(places.format(">")) == [("decoder", "block"), ("decoder", "final"), ("encoder", "block")]
+
+
+def test_models_and_what_was_measured_are_freed_without_a_collection_of_garbage(study, run, metric, monkeypatch):
+    kept, real = [], work.load
+
+    def load(*of):
+        model = real(*of)
+        kept.extend(map(weakref.ref, model.module.modules()))
+        return model
+
+    def compute(seen, options):
+        seen.once("what a metric remembers", lambda: seen)
+        kept.append(weakref.ref(seen))
+        yield Value("first", Place("embedding", 0), 1.0, 1)
+
+    monkeypatch.setattr(work, "load", load)
+    of_motion = {"statistics": (Statistic("first", "first", "", ()),), "needs": ("moments",), "compute": compute}
+    metric(Metric(name="motion", title="", summary="", **of_motion))
+    gc.collect()
+    gc.disable()
+    try:
+        run(study(), only=["dec", "motion"])
+        stay = {type(of).__name__ for reference in kept if (of := reference()) is not None}
+    finally:
+        gc.enable()
+    assert len(kept) > 10 and not stay
 
 
 def test_under_auto_cells_store_the_precision_used_and_reuse_what_is_there(study, run, store, monkeypatch):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from reporter.app.diff import Comparison
 from reporter.app.diff.causes import Cause
-from reporter.core.numbers import counted, short, signed
+from reporter.core.numbers import compared, counted, short
 from reporter.core.places import place
 from reporter.judge.facts import with_analyses
 from reporter.metrics.base import Statistic
@@ -117,7 +117,8 @@ def _extent(row: Mapping[str, Any], statistic: Statistic | None, blocks: tuple[i
     """Say at how many layers a statistic changed and by how much: ``at 5 of 7 layers``, ``+0.12 (layer 3: …)``."""
     step = statistic is not None and statistic.per == "step"
     unit = f" {statistic.unit}" if statistic is not None and statistic.unit else ""
-    delta, ends = f"{signed(row['delta'])}{unit}", f"{short(row['a'])} → {short(row['b'])}"
+    b, a, delta = compared(*((row[name], None, None) for name in ("b", "a", "delta")))
+    delta, ends = f"{'+' * (row['delta'] > 0)}{delta}{unit}", f"{a} → {b}"
     if row["layer"] is None or row["site"] == "final":
         return ("after the final norm" if row["site"] else "as a whole"), f"{delta} ({ends})"
     if row["layer_b"] is not None:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from reporter.core.confined import quoted
 from reporter.core.errors import ReporterError
 from reporter.core.imports import Registry
-from reporter.core.numbers import counted
+from reporter.core.numbers import counted, short
 from reporter.core.places import WITHOUT_SINKS
 from reporter.geometry.intervals import quantile
 from reporter.judge.estimates import FEWEST_MODELS, ROUNDING, Array, bounds_of_difference
@@ -63,10 +63,10 @@ def power(finding: Outcome, tested: int) -> str:
     more = (reach / gap) ** 2 if gap else float("inf")
     advice = _least(part, bound, reach)
     if more > MOST:
-        advice += f"; if it is {part.value:.3g} as measured, no realistic number of texts or models is enough"
+        advice += f"; if it is {short(part.value)} as measured, no realistic number of texts or models is enough"
     elif more > 1:
         needed = _needed(finding, tested, gap / error, more)
-        advice += f"; if it is {part.value:.3g} as measured, a verdict needs about {needed}"
+        advice += f"; if it is {short(part.value)} as measured, a verdict needs about {needed}"
     return advice
 
 
@@ -98,11 +98,11 @@ def _least(part: Inequality, bound: float, reach: float) -> str:
         # Even a profile without any fall, or any distance, lies no further than this from the bound.
         return (
             f"these texts and models can hardly support this claim: to show that {part.name} is {part.wanted.text}, "
-            f"reduce the error to about {allowance / reach:.2g} times its size, or raise the tolerance"
+            f"reduce the error to about {short(allowance / reach, 2)} times its size, or raise the tolerance"
         )
     return (
         f"with this error, 80 % of such studies reach a verdict if {part.name} is {'<' if wants_less else '>'} "
-        f"{edge:.3g}"
+        f"{short(edge)}"
     )
 
 
@@ -117,7 +117,7 @@ def _needed(finding: Outcome, tested: int, gap: float, more: float) -> str:
             if detectable_ratio(level_of(finding.part, tested), df) <= gap * (models / now) ** 0.5:
                 break
         return f"{models} independent models"
-    return f"{more:.2g} times as many texts" if more < 10 else f"{ceil(more)} times as many texts"
+    return f"{short(more, 2)} times as many texts" if more < 10 else f"{ceil(more)} times as many texts"
 
 
 Form = TypeVar("Form", bound=Claim)
@@ -325,7 +325,7 @@ def smallest_effect(numbers: Numbers, full_name: str, stated: float | None, valu
     if stated is None and statistic is not None and least == statistic.smallest:
         note = f"differences ≤ {least:g} count as zero, the default for {full_name}"
     elif stated is None:
-        note = f"differences ≤ {least:.3g}, {100 * SHARE:g} % of the numbers' mean size, count as zero"
+        note = f"differences ≤ {short(least)}, {100 * SHARE:g} % of the numbers' mean size, count as zero"
     return least, f"{note} (`at_least` changes it)" if note else ""
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
+from reporter.core.numbers import short
 from reporter.core.places import place
 from reporter.judge import claims
 from reporter.judge.contrasts import Group, contrast
@@ -95,11 +96,11 @@ class DifferClaim(forms.Claim):
 
 
 def _rule(is_: str, a: str, b: str, by: float) -> str:
-    more = f" by more than {by:.3g}" if by else ""
+    more = f" by more than {short(by)}" if by else ""
     if is_ in ("above", "below"):
         high, low = (a, b) if is_ == "above" else (b, a)
         return f"the mean of {high} exceeds the mean of {low}{more}"
-    return f"the means of {a} and of {b} differ" + (f" by less than {by:.3g}" if is_ == "same" else more)
+    return f"the means of {a} and of {b} differ" + (f" by less than {short(by)}" if is_ == "same" else more)
 
 
 @dataclass(frozen=True)

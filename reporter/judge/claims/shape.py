@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
+from reporter.core.numbers import short
 from reporter.judge import claims
 from reporter.judge.estimates import FEWEST_MODELS, Bounds
 from reporter.judge.kinship import Kinship
@@ -186,8 +187,8 @@ def _each_by_itself(alone: Mapping[str, Outcome], units: int) -> str:
     if units < FEWEST_MODELS or most > 2 * LEVEL:
         return ""
     return (
-        f"each of the {len(alone)} models shows the shape on its own (p = {most:.2g} or less), which `every: true` "
-        f"claims for these models; the mean is about similar models as well"
+        f"each of the {len(alone)} models shows the shape on its own (p = {short(most, 2)} or less), which `every: "
+        f"true` claims for these models; the mean is about similar models as well"
     )
 
 

@@ -5,7 +5,7 @@ from math import exp
 
 import numpy as np
 
-from reporter.core.numbers import interval, short, signed
+from reporter.core.numbers import estimate, short, signed
 from reporter.core.places import numbers_of, ranges
 from reporter.core.table import Row
 from reporter.geometry.intervals import freedom, sign_after
@@ -19,6 +19,7 @@ from reporter.judge.questions.question import (
     Record,
     gaps,
     grouped,
+    measured,
     numeric,
     table,
 )
@@ -144,8 +145,7 @@ def _block_box(rows: Sequence[Record], order: Record | None) -> Box:
             numeric("blocks removed", lambda row: row["many"]),
             BoxColumn("best set tried", lambda row: row["blocks"]),
             BoxColumn("proposed by", lambda row: row["by"]),
-            numeric("change of loss", lambda row: signed(row["change"])),
-            BoxColumn("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
+            measured("change of loss", lambda row: (row["change"], row["ci_low"], row["ci_high"]), signed=True),
             numeric("perplexity", lambda row: f"× {short(exp(row['change']))}"),
             numeric("weights saved", lambda row: _share(row["weights"])),
             numeric("multiplications saved", lambda row: _share(row["products"])),
@@ -223,7 +223,7 @@ def _inside(row: Record, order: Record | None) -> str:
 
 
 def _change(row: Record, change: str = "change", low: str = "ci_low", high: str = "ci_high") -> str:
-    return f"{signed(row[change])} {interval(row[low], row[high])}".strip()
+    return signed(row[change], row[low], row[high])
 
 
 def _about_order(order: Record) -> Iterator[str]:
@@ -234,11 +234,11 @@ def _about_order(order: Record) -> Iterator[str]:
     if order["proxy"] == order["best"]:
         yield f"Block {order['best']} also turns the states least (influence)."
     else:
-        cost = f"{signed(order['proxy_excess'])} {interval(order['proxy_low'], order['proxy_high'])}".strip()
+        cost = signed(order["proxy_excess"], order["proxy_low"], order["proxy_high"])
         than = f"removing it costs {cost} nats more than removing block {order['best']}"
         yield f"Block {order['proxy']} turns the states least (influence), but {than}."
     if order["rank"] is not None:
-        rank = f"{short(order['rank'], 2)} {interval(order['rank_low'], order['rank_high'])}".strip()
+        rank = estimate(order["rank"], order["rank_low"], order["rank_high"])
         yield f"Influence and loss put the blocks in orders whose rank correlation is {rank}."
         stability = short(order["stability"], 2)
         yield f"The order by loss correlates with the order on resampled texts: τ = {stability} (no interval)."
@@ -250,7 +250,7 @@ def _about_repeat(row: Record) -> Iterator[str]:
     """Yield what the best repetition changes, with the interval that is corrected for the search."""
     low, high = row["twice_low"], row["twice_high"]
     run = f"{_blocks(row['twice'])} {'runs' if row['twice'].isdecimal() else 'run'} twice"
-    change = f"{signed(row['twice_change'])} {interval(low, high)}".strip()
+    change = signed(row["twice_change"], low, high)
     yield f"If {run}, the loss changes by {change} nats, the best repetition of all tried."
     if high is not None:
         verdict = "lowers the loss" if high < 0 else "raises the loss" if low > 0 else "does not change the loss"
@@ -258,7 +258,7 @@ def _about_repeat(row: Record) -> Iterator[str]:
 
 
 def _share(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.3g} %"
+    return "–" if value is None else f"{short(100 * value)} %"
 
 
 def _saved(row: Record) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.json_text import stored_json
-from reporter.core.numbers import counted, estimate, interval, short, signed
+from reporter.core.numbers import compared, counted, estimate, short, signed
 from reporter.core.places import capital, in_backticks, listed, numbers_of, place, ranges
 from reporter.core.table import FREE, Row
 from reporter.judge.claims import least_effect
@@ -83,7 +83,6 @@ NOT_COMPARED = "no model was compared with its base: add `change` (or `all`) to 
 MOST_TOKENS = 8
 MOST_CHANGES = 3
 DISTANCE, LOSS = "change.distance", "loss.lm"
-SEED = f"{DISTANCE}_seed"
 _OUTSIDE = {"embeddings": "embedding", "head": "head"}  # groups of weights outside of blocks, and their names
 DOMINANT = 0.05
 """Share of the mean divergence from which on the answer names that one token makes it up."""
@@ -333,10 +332,9 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
             shown,
             BoxColumn("number", lambda change: change["number"]),
             BoxColumn("at", _place),
-            numeric("base", lambda change: short(change["before"])),
-            numeric("model", lambda change: short(change["after"])),
-            numeric("change", lambda change: signed(change["value"])),
-            BoxColumn("95 % interval", _interval),
+            numeric("base", lambda change: _written(change)[1]),
+            numeric("model", lambda change: _written(change)[0]),
+            numeric("change", lambda change: _written(change)[2]),
             numeric("minimum meaningful difference", lambda change: short(change["smallest"], 2)),
             numeric("layers changed", lambda change: f"{change['beyond']} of {change['layers']}"),
         ),
@@ -350,10 +348,13 @@ def _place(change: Record) -> str:
     return place(change["layer"], statistic is not None and statistic.per == "step")
 
 
-def _interval(change: Record) -> str:
-    if change["ci_low"] is None:
-        return "–"
-    return interval(change["ci_low"], change["ci_high"]) + ("" if change["paired"] else ", not paired")
+def _written(change: Record) -> tuple[str, str, str]:
+    """Return the number of the model, of its base, and the difference, which is that of the numbers as written."""
+    gap = change["value"]
+    after, before = (change["after"], None, None), (change["before"], None, None)
+    model, base, difference = compared(after, before, (gap, change["ci_low"], change["ci_high"]))
+    paired = change["paired"] or change["ci_low"] is None
+    return model, base, "+" * (gap > 0) + difference + ", not paired" * (not paired)
 
 
 def _differ(numbers: Sequence[Record]) -> str:
@@ -368,8 +369,7 @@ def _differ(numbers: Sequence[Record]) -> str:
             f"{short(beyond[0]['largest'], 2)} of the minimum meaningful difference, in the {_titled(beyond[0])}."
         )
     changes = [
-        f"{_titled(change)} from {short(change['before'])} to {short(change['after'])}"
-        for change in large[:MOST_CHANGES]
+        f"{_titled(change)} from {_written(change)[1]} to {_written(change)[0]}" for change in large[:MOST_CHANGES]
     ]
     more = f", and {len(large) - MOST_CHANGES} more" if len(large) > MOST_CHANGES else ""
     what = "1 main statistic changes" if len(large) == 1 else f"{len(large)} main statistics change"
@@ -493,7 +493,7 @@ def _loss(row: Record) -> str:
         return ""
     if row["loss"] == 0:
         return "The loss is unchanged."
-    change = f"{'+' * (row['loss'] > 0)}{estimate(row['loss'], low, high)}"
+    change = signed(row["loss"], low, high)
     if low is None:
         return f"The loss changes by {change} nats, with too few texts for an interval."
     if low <= 0 <= high:

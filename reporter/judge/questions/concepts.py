@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from reporter.core.numbers import interval, p_value, short
+from reporter.core.numbers import Measured, p_value, short
 from reporter.core.places import in_backticks, listed, ranges
 from reporter.core.table import Row
 from reporter.geometry.clouds import LEVEL, error_of, fewest_pairs, shared_p
@@ -147,10 +147,7 @@ def _box(rows: Sequence[Record]) -> Box:
             BoxColumn("concept", lambda row: row[0][0]["concept"]),
             BoxColumn("shared direction", partial(_layers_text, concepts=len(concepts))),
             numeric("strongest at layer", lambda row: "–" if row[1] is None else row[1]["layer"]),
-            measured("consistency", lambda row: None if row[1] is None else row[1]["consistency"], 2),
-            BoxColumn(
-                "95 % interval", lambda row: "" if row[1] is None else interval(row[1]["ci_low"], row[1]["ci_high"])
-            ),
+            measured("consistency", _consistency),
             measured("chance level", lambda row: None if row[1] is None else row[1]["chance"], 2),
             numeric("corrected p", lambda row: "–" if row[1] is None else p_value(row[1]["p"], 2)),
             BoxColumn("not significantly weaker at layers", _similar),
@@ -162,6 +159,11 @@ def _box(rows: Sequence[Record]) -> Box:
 
 def _shared(rows: Sequence[Record]) -> bool:
     return any(row["shared"] for row in rows)
+
+
+def _consistency(row: tuple[Sequence[Record], Record | None]) -> Measured | None:
+    _, strongest = row
+    return None if strongest is None else (strongest["consistency"], strongest["ci_low"], strongest["ci_high"])
 
 
 def _strongest(rows: Sequence[Record]) -> Record | None:

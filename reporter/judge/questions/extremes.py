@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from reporter.core.numbers import short
 from reporter.core.places import capital, ranges
 from reporter.judge.estimates import Array, Estimates
 from reporter.judge.points import Points, around, span
@@ -202,9 +203,10 @@ def _peak_test(subject: Subject, layers: list[int], sign: int, least: float, com
     if len(layers) == 1:
         verb = "exceeds" if sign > 0 else "lies below"
         unit = subject.averaged.removesuffix("s")
-        return f"{subject.places(layers, whole=False)} {verb} every other {unit} by more than {least:.2g} {corrected}"
+        here = subject.places(layers, whole=False)
+        return f"{here} {verb} every other {unit} by more than {short(least, 2)} {corrected}"
     others = f"all {subject.averaged} but {ranges([label + subject.step for label in layers])}"
-    return f"{others} lie {'below' if sign > 0 else 'above'} another one by more than {least:.2g} {corrected}"
+    return f"{others} lie {'below' if sign > 0 else 'above'} another one by more than {short(least, 2)} {corrected}"
 
 
 def _ties_sentence(subject: Subject, profile: Profile, index: int, among: tuple[int, ...]) -> str:
@@ -276,8 +278,8 @@ def _second_peak(subject: Subject, view: str, level: float) -> Observation | Non
         view=view,
         p=pair.p,
         what=f"{subject.statistic.title}, {peak} minus {dip}, the lowest between the two peaks",
-        test=f"both peaks are higher by more than {least:.2g} than a point between them, and than a point on their "
-        f"outer side, corrected for all {size * (size - 1)} pairs of {subject.averaged}"
+        test=f"both peaks are higher by more than {short(least, 2)} than a point between them, and than a point on "
+        f"their outer side, corrected for all {size * (size - 1)} pairs of {subject.averaged}"
         + "; the dip is deeper than with random weights"
         * bool(untrained),
         layers=(profile.labels[pair.among[0]], profile.labels[pair.among[-1]]),
@@ -331,7 +333,7 @@ def _reference_finding(
         f"{number(float(base.values.mean()), value)} {BASELINES[name]}.",
         p=p,
         what=f"{subject.statistic.title}, mean over {subject.averaged}, minus the mean {BASELINES[name]}",
-        test=f"the mean over {subject.averaged} differs from that {BASELINES[name]} by more than {least:.2g}",
+        test=f"the mean over {subject.averaged} differs from that {BASELINES[name]} by more than {short(least, 2)}",
         curves=(
             curve(subject.model, profile.x, profile.values, number=value),
             curve(BASELINES[name], base.x, base.values, own=False, number=float(base.values.mean())),
@@ -363,7 +365,8 @@ def _chance(
         p=p,
         effect=MATERIAL,
         what=f"{subject.statistic.title}, mean over {subject.averaged}, minus {noise}",
-        test=f"the mean over {subject.averaged} lies within {least:.2g} of that for {noise}, by two one-sided tests",
+        test=f"the mean over {subject.averaged} lies within {short(least, 2)} of that for {noise}, by two one-sided "
+        "tests",
         curves=(curve(subject.model, profile.x, profile.values), curve(noise, chance.x, chance.values, own=False)),
         notes=profile.notes,
         read=((subject.model,), (subject.view,), (name, f"{name}_floor")),

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.json_text import stored_json
+from reporter.core.numbers import short
 from reporter.core.places import capital
 from reporter.geometry.statistics import Method, fisher_interval
 from reporter.judge.claims import at_equal_size, first_token_differences
@@ -179,7 +180,7 @@ def _roles_finding(
             f"{number(m)} for {len(group.values)} {role}s" for m, group, role in zip(means, groups, ROLES, strict=True)
         )
         says = f"Encoders and decoders differ in the {statistic.title}: {both}, on average over {over}."
-        test = f"Welch's t over independent models; the means differ by more than {least:.2g}"
+        test = f"Welch's t over independent models; the means differ by more than {short(least, 2)}"
         notes = [*(() if g is None else (f"Hedges' g over models is {number(g)}",)), *notes]
     else:
         both = " and ".join(
@@ -189,7 +190,7 @@ def _roles_finding(
         few = "One model of each role" if [len(group.values) for group in groups] == [1, 1] else "Few models"
         says = f"{capital(first.title)} is {both}, on average over {over}. "
         says += f"{few}: this says nothing about encoders and decoders in general."
-        test = f"each encoder differs from each decoder by more than {least:.2g}, by an interval over texts"
+        test = f"each encoder differs from each decoder by more than {short(least, 2)}, by an interval over texts"
         if begins := first_token_differences(subjects.numbers, [m for side in sides for m in side], first.view):
             notes = [f"texts begin differently ({begins}), and {first.view} include these first tokens", *notes]
     return _compared(
@@ -235,7 +236,7 @@ def _models_finding(subjects: Subjects, models: Side, level: float) -> Observati
         says=says,
         p=p,
         what=f"{first.statistic.title}, mean over {over}: {high.models[0]} minus {low.models[0]}",
-        test=f"both models differ by more than {least:.2g}, by an interval over texts"
+        test=f"both models differ by more than {short(least, 2)}, by an interval over texts"
         + f", corrected for {pairs} pairs of models" * (pairs > 1),
         notes=[ONLY],
     )
@@ -294,7 +295,7 @@ def _corpora_finding(
         p=min(1.0, p),
         effect=min(subject.effect(float(gap.value[0]), *means), typical),
         what=f"{subject.statistic.title}, mean over {subject.averaged}: {a} minus {b}",
-        test=f"the means on both corpora differ by more than {least:.2g}, by intervals over texts",
+        test=f"the means on both corpora differ by more than {short(least, 2)}, by intervals over texts",
         curves=tuple(
             curve(side.corpus, profile.x, profile.values, own=side is subject, number=mean)
             for side, profile, mean in zip(pair, profiles, means, strict=True)

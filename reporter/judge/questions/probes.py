@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from reporter.core.numbers import interval
 from reporter.core.places import in_backticks, together
 from reporter.core.table import Row
 from reporter.geometry.arrays import Floats, Ints
@@ -150,8 +149,7 @@ def _against_base(rows: Sequence[Record]) -> Box:
         **table(
             rows,
             numeric("layer", lambda row: row["layer"]),
-            measured("change of accuracy", lambda row: row["value"], 2),
-            BoxColumn("95 % interval", lambda row: interval(row["ci_low"], row["ci_high"])),
+            measured("change of accuracy", lambda row: (row["value"], row["ci_low"], row["ci_high"]), signed=True),
             numeric("texts", lambda row: row["n"]),
         ),
         notes=("Intervals are paired over texts and corrected for the number of layers.",),

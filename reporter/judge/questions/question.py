@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reporter.core.json_text import stored_json
-from reporter.core.numbers import in_one_precision
+from reporter.core.numbers import Measured, estimates, in_one_precision
 from reporter.core.table import Row
 
 Record = Mapping[str, Any]
@@ -26,20 +26,28 @@ def grouped(rows: Iterable[Record], *columns: str) -> list[list[Record]]:
 class BoxColumn(NamedTuple):
     """A column of a box's table: its heading, how a row is written in it, and whether it is one of numbers.
 
-    With ``digits`` its cells are numbers or None, written with one precision, and so many digits of the largest.
+    With ``digits`` its cells are numbers or None, written with one precision, and so many digits of the largest; or
+    numbers with the ends of their intervals, with the decimals of the most certain one.
     """
 
     heading: str
-    cell: Callable[[Any], str | int | float | None]
+    cell: Callable[[Any], str | int | float | Measured | None]
     numeric: bool = False
     digits: int = 0
+    signed: bool = False
+    """Whether a positive number has its sign."""
 
     def written(self, rows: Sequence[Any]) -> list[str]:
         """Return its cells as texts."""
         cells = [self.cell(row) for row in rows]
         if not self.digits:
             return [str(cell) for cell in cells]
-        texts = iter(in_one_precision([float(cell) for cell in cells if cell is not None], self.digits))
+        if any(isinstance(cell, tuple) for cell in cells):
+            numbers: list[Measured] = [cell if isinstance(cell, tuple) else (cell, None, None) for cell in cells]
+            signs = ["+" * bool(self.signed and value is not None and value > 0) for value, *_ in numbers]
+            return [sign + text for sign, text in zip(signs, estimates(numbers), strict=True)]
+        values = [float(cell) for cell in cells if isinstance(cell, int | float | str)]
+        texts = iter(in_one_precision(values, self.digits))
         return ["–" if cell is None else next(texts) for cell in cells]
 
 
@@ -48,9 +56,11 @@ def numeric(heading: str, cell: Callable[[Any], str | int]) -> BoxColumn:
     return BoxColumn(heading, cell, numeric=True)
 
 
-def measured(heading: str, cell: Callable[[Any], float | None], digits: int = 3) -> BoxColumn:
-    """Return a column of numbers with one precision; None is written as a dash."""
-    return BoxColumn(heading, cell, True, digits)
+def measured(
+    heading: str, cell: Callable[[Any], float | Measured | None], digits: int = 3, signed: bool = False
+) -> BoxColumn:
+    """Return a column of numbers, with or without intervals, with one precision; None is written as a dash."""
+    return BoxColumn(heading, cell, True, digits, signed)
 
 
 def table(rows: Iterable[Any], *columns: BoxColumn) -> dict[str, Any]:

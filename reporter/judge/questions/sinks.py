@@ -209,7 +209,7 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
         view=TEXT_TOKENS,
         p=float(p[inside].max()),
         what=f"{title}, {subject.places(layers, whole=False)}: with sinks minus without",
-        test=f"each of these {subject.averaged} differs with and without sinks by more than {least:.2g} ({size} "
+        test=f"each of these {subject.averaged} differs with and without sinks by more than {short(least, 2)} ({size} "
         f"{subject.averaged}, corrected)",
         layers=(layers[0], layers[-1]),
         curves=(

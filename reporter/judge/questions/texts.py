@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reporter.core.numbers import short
+from reporter.core.numbers import compared, short, signed
 from reporter.core.places import capital, in_backticks, listed, place, ranges
 from reporter.judge.facts import declared
 from reporter.judge.questions.question import (
@@ -155,7 +155,7 @@ def _graded(rows: Sequence[Record]) -> tuple[float, Box]:
         sorted((row for row in rows if row["layer"] == last), key=lambda row: -abs(row["off"])),
         _text(),
         _text("other text", "partner"),
-        numeric("too alike by (ranks, of all)", lambda row: f"{100 * row['off']:+.0f} %".replace("-", "−")),
+        numeric("too alike by (ranks, of all)", lambda row: f"{signed(round(100 * row['off']))} %"),
     )
 
 
@@ -204,7 +204,14 @@ def _without(row: Record) -> str:
     if abs(change) > FAR:
         return "more than 1.5 times as much" if change > 0 else "less than half of it"
     less_or_more = "more" if row["value_without"] > row["value"] else "less"
-    return f"about {short(row['value_without'])} ({short(100 * abs(change), 2)} % {less_or_more})"
+    return f"about {_sides(row)[1]} ({short(100 * abs(change), 2)} % {less_or_more})"
+
+
+def _sides(row: Record) -> tuple[str, str]:
+    """Return a number with and without a text, in one precision."""
+    value, without = row["value"], row["value_without"]
+    texts = compared(*((number, None, None) for number in (value, without, value - without)))
+    return texts[0], texts[1]
 
 
 def _influential(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
@@ -219,7 +226,7 @@ def _influential(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
         one, this = ("the cluster of text", "cluster") if first["clustered"] else ("text", "text")
         says = (
             f"{capital(title(first))} at {place(first['layer'])} rests on {one} {first['text']:,} most: it is "
-            f"{short(first['value'])}, and without this {this} {_without(first)}."
+            f"{_sides(first)[0]}, and without this {this} {_without(first)}."
         )
         yield (
             share,
@@ -229,7 +236,7 @@ def _influential(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
                 group,
                 BoxColumn("statistic", title),
                 numeric("layer", lambda row: row["layer"]),
-                numeric("value", lambda row: short(row["value"])),
+                numeric("value", lambda row: _sides(row)[0]),
                 BoxColumn("without the text", _without),
                 numeric("number", lambda row: f"{row['text']:,}"),
                 _text(),

@@ -114,7 +114,7 @@ def test_another_view_that_turns_the_profile_over_is_told_where_no_verdict_chang
     assert {v.verdict for v in found.values()} == {"inconclusive"}
     (change,) = found["c"].detail["views"]
     assert change["turned"] and change["view"] == "without sinks"
-    for told in ("changes most at layer 6, by -1", "peak moves from layer 6 (1)", "verdict stays inconclusive"):
+    for told in ("changes most at layer 6, by −1", "peak moves from layer 6 (1.000)", "verdict stays inconclusive"):
         assert told in change["says"]
 
 

@@ -88,7 +88,7 @@ def test_numbers_without_intervals_show_their_largest_change():
     _, _, answer = say(distances=[0, 0.1, 0.2, 0.2, 0.2], numbers=few)
     (row,) = answer.tables["changed_numbers"]
     assert (row["layer"], row["value"], row["ci_low"], row["beyond"]) == (2, 2.0, None, 0)
-    assert answer.boxes[0].rows[0][5] == "–"
+    assert answer.boxes[0].rows[0][4] == "+2"
 
 
 # The distances of copies of MiniLM and SmolLM2, as measured; without a head the verdict is by the largest.

@@ -93,9 +93,9 @@ CASES = {
          {"tried": [SAFE], "singles": trial([0.9, 0.4, 0.1, 0.2], lows=(0.3, 0.2, 0, 0))}, "",
          {"singles": trial([0.9, 0.4, 0.1, 0.2], lows=(0.3, 0.2, 0, 0.01))}),
         ("Block 3 also turns the states least (influence).", ORDER, "Block 2 turns the states least (influence), but "
-         "removing it costs +0.3 [0.1, 0.5] nats more than removing block 3.",
+         "removing it costs +0.30 [0.10, 0.50] nats more than removing block 3.",
          {"singles": trial([0.9, 0.4, 0.1, 0.2], (0.5, 0.1, 0.2, 0.6))}),
-        (("Influence and loss put the blocks in orders whose rank correlation is 0.4 [0.1, 0.7].",
+        (("Influence and loss put the blocks in orders whose rank correlation is 0.40 [0.10, 0.70].",
           "The order by loss correlates with the order on resampled texts: τ = 0.9 (no interval)."),
          ORDER, "", {"singles": trial([0.9, 0.4, 0.1, 0.2], rank=None)}),
         ("The order of trial other correlates",

@@ -185,7 +185,7 @@ CASES = {
         ("the divergence of the predictions is unknown: add `divergence`", {}, "", {"divergence": SAME}),
         # main statistics
         ("1 main statistic changes significantly, by the minimum meaningful difference or more: cosine of consecutive "
-         "states at block 3 from 0.9 to 0.88.", {"numbers": cosines(0.02)},
+         "states at block 3 from 0.90000 to 0.88000.", {"numbers": cosines(0.02)},
          "No main statistic changes enough to matter:",
          {"numbers": cosines(0.0004)}),
         ("4 main statistics change significantly, by the minimum meaningful difference or more:",
