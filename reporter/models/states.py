@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from reporter.core.arrays import obstacle
+from reporter.core.arrays import as_array, obstacle
 from reporter.core.errors import ReporterError, UsageError, failures
 from reporter.core.files import drafted, writing
 from reporter.core.json_text import parse_json
@@ -384,17 +384,7 @@ def _tensor(x: Any, what: str) -> torch.Tensor:
 
 
 def _array(x: Any, what: str) -> NDArray[Any]:
-    if problem := obstacle(x):
-        raise UsageError(f"{what} {problem}")
-    try:
-        array: NDArray[Any] = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
-    except MemoryError:
-        raise
-    except Exception as error:  # any class can define its conversion
-        raise UsageError(
-            f"{what} is not an array: {str(error).rstrip('.')}; pass a NumPy array or a torch tensor"
-        ) from None
-    return array
+    return as_array(x.detach().cpu() if isinstance(x, torch.Tensor) and not obstacle(x) else x, what)
 
 
 def _row(x: Any, what: str, n: int) -> NDArray[Any]:
