@@ -35,6 +35,7 @@ from reporter.models.anatomy import Anatomy, Role
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import Captured
 from reporter.study.problems import show
+from reporter.texts import Texts
 from reporter.texts.tokens import GivenTokens, TokenBatch
 
 NO_MODEL = "the study has only the states, not the model"
@@ -321,14 +322,14 @@ def read_states(path: Path) -> States:
         raise ReporterError(f"{path}: {error}") from error
 
 
-def load_states(checkpoint: Checkpoint, corpus: str, texts: int) -> SavedStates:
+def load_states(checkpoint: Checkpoint, texts: Texts) -> SavedStates:
     """Open the states that a study names for one corpus."""
-    path, _ = checkpoint.states[corpus]
+    path, _ = checkpoint.states[texts.name]
     given = read_states(path)
-    if given.text[-1] >= texts:
+    if given.text[-1] >= len(texts):
         raise ReporterError(
-            f"{path} has states of text {given.text[-1]} (counted from 0), but corpus '{corpus}' has only {texts} "
-            "texts; use the same texts"
+            f"{path} has states of text {given.text[-1]} (counted from 0), but corpus '{texts.name}' has only "
+            f"{len(texts)} texts; use the same texts"
         )
     role = checkpoint.role or given.measured_role
     if role is None:

@@ -166,10 +166,7 @@ class Worker:
             self._loaded = self._feeding = None
             with self._progress.clock.within("loading", name), importing():
                 if forward_pass.checkpoint.states:
-                    self._loaded = (
-                        name,
-                        load_states(forward_pass.checkpoint, forward_pass.texts.name, len(forward_pass.texts)),
-                    )
+                    self._loaded = name, load_states(forward_pass.checkpoint, forward_pass.texts)
                 else:
                     self._loaded = name, load(forward_pass.checkpoint, self._device(), self._offline)
         return self._loaded[1]

@@ -278,7 +278,7 @@ class _Worker:
 
         def opened() -> SavedStates:
             try:
-                return load_states(forward_pass.checkpoint, forward_pass.texts.name, len(forward_pass.texts))
+                return load_states(forward_pass.checkpoint, forward_pass.texts)
             except failures() as error:
                 self._put_model(forward_pass.checkpoint, records.failed_columns(as_exception(error)))
                 raise
@@ -311,7 +311,7 @@ class _Worker:
             done = self.store.copy_cells(list(copies.values()), {"step": checkpoint.step}) if copies else []
             copied = {key: source for (key, (source, _)), is_done in zip(copies.items(), done, strict=True) if is_done}
             for of_model in sorted({tuple(source[:3]) for source in copied.values()}):
-                self.store.copy_row("models", of_model, records.model_row(self.plan, checkpoint))
+                self.store.copy_model(of_model, records.model_row(self.plan, checkpoint))
             self.computed += len(copied)
             return [cell for cell in cells if cell.key not in copied]
 
