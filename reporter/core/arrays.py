@@ -1,12 +1,18 @@
-"""What a caller gives: which arrays cannot be read as they are, and NumPy's numbers as Python's."""
+"""What a caller gives: as NumPy's array, or why it is none; and NumPy's numbers as Python's."""
+
+from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reporter.core.errors import UsageError, first_line
+from reporter.core.errors import UsageError, first_line, with_type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def obstacle(x: Any) -> str:
@@ -30,6 +36,31 @@ def obstacle(x: Any) -> str:
     if x.is_meta:
         return "is a meta tensor, which has no numbers; pass a tensor with numbers"
     return "is a quantized tensor; pass x.dequantize()" if x.is_quantized else ""
+
+
+def as_array(x: Any, what: str, refused: type[UsageError] = UsageError) -> NDArray[Any]:
+    """Return an array, or what can be made one, as NumPy's.
+
+    Args:
+        x: of a tensor, one on the processor and without gradients.
+        what: the array in words, for the error.
+        refused: the type of the error.
+
+    Raises:
+        UsageError: if it is no array, or its numbers cannot be read as they are.
+    """
+    import numpy as np
+
+    if problem := obstacle(x):
+        raise refused(f"{what} {problem}")
+    try:
+        with warnings.catch_warnings():  # of the object's own conversion
+            warnings.simplefilter("ignore")
+            return np.asarray(x)
+    except MemoryError:
+        raise
+    except Exception as error:  # any class can define its conversion
+        raise refused(f"{what} is not an array ({with_type(error)}); pass a NumPy array or a torch tensor") from None
 
 
 def as_json(data: Any, what: str, indent: int | None = None) -> str:

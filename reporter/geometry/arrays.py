@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.core.arrays import obstacle
-from reporter.core.errors import UsageError, with_type
+from reporter.core.arrays import as_array, obstacle
+from reporter.core.errors import UsageError
 from reporter.study.problems import show
 
 if TYPE_CHECKING:
@@ -119,24 +118,15 @@ def states(x: Any, fewest: int = 2, what: str = "x") -> Tensor:
 def _tensor(x: Any, what: str) -> Tensor:
     import torch
 
-    if problem := obstacle(x):
-        raise ArgumentError(f"{what} {problem}")
     if isinstance(x, torch.Tensor):
+        if problem := obstacle(x):
+            raise ArgumentError(f"{what} {problem}")
         if x.layout != torch.strided:
             raise ArgumentError(f"{what} is a sparse tensor; pass x.to_dense()")
         if x.is_complex():
             raise ArgumentError(f"{what} must hold real numbers, got {x.dtype}")
         return x.detach().as_subclass(torch.Tensor).resolve_neg()
-    try:
-        with warnings.catch_warnings():  # of the object's own conversion
-            warnings.simplefilter("ignore")
-            array = np.asarray(x)
-    except MemoryError:
-        raise
-    except Exception as error:  # any class can define its conversion
-        raise ArgumentError(
-            f"{what} is not an array ({with_type(error)}); pass a NumPy array or a torch tensor"
-        ) from None
+    array = as_array(x, what, ArgumentError)
     if array.dtype.kind not in "fiub":
         kind = f"{type(x).__name__} of {array.dtype}" if hasattr(x, "dtype") or array.ndim else type(x).__name__
         raise ArgumentError(f"{what} must hold real numbers in a NumPy array or a torch tensor, got {kind}")

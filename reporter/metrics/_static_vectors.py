@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from reporter.core.errors import ReporterError
-from reporter.models.words import Marks, Spelling, added_ids, readable, special_ids
+from reporter.models.lookups import Lookup, Lookups
+from reporter.models.words import Spelling, added_ids, readable, special_ids, without_mark
 
 if TYPE_CHECKING:
     from reporter.models.load import LoadedModel
@@ -26,31 +26,6 @@ if TYPE_CHECKING:
 
 
 _LONGEST = 12  # tokens of the text that is tried
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """One lookup in a table.
-
-    Args:
-        table: (rows, width).
-        rows: which rows, any shape.
-    """
-
-    table: Tensor
-    rows: Tensor
-
-    def by(self, ids: Tensor) -> bool:
-        """Tell whether the rows are these ids."""
-        return self.rows.numel() == ids.numel() and torch.equal(self.rows.reshape(-1), ids.reshape(-1))
-
-    def consecutive(self, length: int) -> bool:
-        """Tell whether each token looks up the row after that of the token before it."""
-        return self.rows.numel() == length and bool((self.rows.reshape(-1).diff() == 1).all())
-
-    def constant(self, length: int) -> bool:
-        """Tell whether all tokens look up the same row."""
-        return self.rows.numel() == length and bool((self.rows.reshape(-1).diff() == 0).all())
 
 
 def watch(model: LoadedModel, special: Sequence[int]) -> tuple[Tensor, list[Tensor], list[Lookup]]:
@@ -68,32 +43,8 @@ def watch(model: LoadedModel, special: Sequence[int]) -> tuple[Tensor, list[Tens
     ids = torch.tensor(ordinary)[places]
     ids[0, :2] = torch.tensor([ordinary[-1], ordinary[0]])  # ids are not consecutive
     ids = ids.to(model.device)
-    recorder = _Recorder()
-    with torch.inference_mode(False), torch.no_grad(), recorder:
-        return ids, model.states(ids, torch.ones_like(ids)), recorder.lookups
-
-
-class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records embedding and indexing along the first axis."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.lookups: list[Lookup] = []
-
-    def __torch_dispatch__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        aten = torch.ops.aten
-        rows: Any = None
-        if func is aten.embedding.default:
-            rows = args[1]
-        elif func is aten.index_select.default and args[1] == 0:
-            rows = args[2]
-        elif func is aten.index.Tensor:  # table[rows] or table[rows, :]
-            rows = args[1][0] if args[1] and all(i is None for i in args[1][1:]) else None
-        if isinstance(rows, Tensor) and args[0].dim() == 2 and args[0].is_floating_point():
-            self.lookups.append(Lookup(args[0].detach(), rows.detach().clone()))
-        return func(*args, **(kwargs or {}))
+    with torch.inference_mode(False), torch.no_grad(), Lookups() as lookups:
+        return ids, model.states(ids, torch.ones_like(ids)), lookups.seen
 
 
 Kind = Literal["token", "position", "type"]
@@ -277,23 +228,9 @@ def _token(token: str | None, special: bool, spelling: Spelling) -> Token:
         return Token(token, "unused" if _UNUSED.fullmatch(token) else "special", None)
     if _BYTE.fullmatch(token) and spelling.bytes != "gpt2":
         return Token(token, "bytes", None)
-    subword, bare = _unmarked(token, spelling.marks)
-    text = spelling.decoded(bare)
+    whole, unmarked = without_mark(token, spelling.marks)
+    text, subword = spelling.decoded(unmarked), None if spelling.marks == "none" else not whole
     return Token(token, "bytes", None) if text is None else Token(text, _class(text), subword)
-
-
-def _unmarked(token: str, marked: Marks) -> tuple[bool | None, str]:
-    if marked == "wordpiece":
-        goes_on = token.startswith("##") and len(token) > 2
-        return goes_on, token[2:] if goes_on else token
-    if marked == "end-of-word":
-        return not token.endswith("</w>"), token.removesuffix("</w>")
-    if marked == "unfinished":
-        return token.endswith("@@"), token.removesuffix("@@")
-    if marked in ("byte-level", "sentencepiece", "space"):
-        mark = {"byte-level": "Ġ", "sentencepiece": "▁"}.get(marked, " ")
-        return not token.startswith(mark), token.removeprefix(mark)
-    return None, token
 
 
 def _class(text: str) -> TokenClass:

@@ -1,17 +1,17 @@
 """The anatomy of a model, measured on a few tokens: role, depth, limit, place of norms, truth of hooks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from reporter.core.errors import ReporterError, failing_as
 from reporter.models import sublayers
 from reporter.models.blocks import Blocks, find_blocks, noise_of, relative, trace
 from reporter.models.capture import NO_MODULES, Capture, Closing, find_closing
+from reporter.models.lookups import Lookups
 from reporter.models.parts import DecoderBesideEncoder, Inputs, PartName, config_limit, weight_of
 from reporter.models.sublayers import Sublayer
 from reporter.models.tokenizer import added_tokens
@@ -197,21 +197,6 @@ def moved_by_padding(padded: list[Tensor], alone: list[Tensor]) -> tuple[float, 
     return worst, not worst <= (PADDING_TOLERANCE if alone[0].dtype == torch.float32 else 0.1)
 
 
-class _Lookups(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records every lookup in an embedding table."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.seen: list[tuple[Tensor, Tensor]] = []
-
-    def __torch_dispatch__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        if func is torch.ops.aten.embedding.default:
-            self.seen.append((args[0], args[1]))
-        return func(*args, **(kwargs or {}))
-
-
 def measured_limit(model: nn.Module, inputs: Mapping[str, Any], vocabulary: Tensor) -> int | None:
     """Return how many tokens fit into the model's table of positions, or None where it has no such table.
 
@@ -219,14 +204,14 @@ def measured_limit(model: nn.Module, inputs: Mapping[str, Any], vocabulary: Tens
     first token's are never used: RoBERTa's table has 514 rows, and its first token looks up row 2.
 
     """
-    lookups = _Lookups()
-    with torch.no_grad(), lookups:
+    with torch.no_grad(), Lookups() as lookups:
         model(**inputs)
     length = inputs["input_ids"].shape[1]
     limits = [
-        table.shape[0] - int(rows.flatten()[0])
-        for table, rows in lookups.seen
-        if table.shape[0] >= length > 1 and table is not vocabulary
-        if rows.dim() and rows.shape[-1] >= length and (rows[..., :length].diff(dim=-1) == 1).all()  # or padded inside
+        len(x.table) - int(x.rows.flatten()[0])
+        for x in lookups.seen
+        if x.embedded and len(x.table) >= length > 1 and x.table.data_ptr() != vocabulary.data_ptr()
+        if x.rows.dim() and x.rows.shape[-1] >= length
+        if (x.rows[..., :length].diff(dim=-1) == 1).all()  # or padded inside
     ]
     return min(limits, default=None)

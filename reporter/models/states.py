@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from reporter.core.arrays import obstacle
+from reporter.core.arrays import as_array, obstacle
 from reporter.core.errors import ReporterError, UsageError, failures
 from reporter.core.files import drafted, writing
 from reporter.core.json_text import parse_json
@@ -35,6 +35,7 @@ from reporter.models.anatomy import Anatomy, Role
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import Captured
 from reporter.study.problems import show
+from reporter.texts import Texts
 from reporter.texts.tokens import GivenTokens, TokenBatch
 
 NO_MODEL = "the study has only the states, not the model"
@@ -321,14 +322,14 @@ def read_states(path: Path) -> States:
         raise ReporterError(f"{path}: {error}") from error
 
 
-def load_states(checkpoint: Checkpoint, corpus: str, texts: int) -> SavedStates:
+def load_states(checkpoint: Checkpoint, texts: Texts) -> SavedStates:
     """Open the states that a study names for one corpus."""
-    path, _ = checkpoint.states[corpus]
+    path, _ = checkpoint.states[texts.name]
     given = read_states(path)
-    if given.text[-1] >= texts:
+    if given.text[-1] >= len(texts):
         raise ReporterError(
-            f"{path} has states of text {given.text[-1]} (counted from 0), but corpus '{corpus}' has only {texts} "
-            "texts; use the same texts"
+            f"{path} has states of text {given.text[-1]} (counted from 0), but corpus '{texts.name}' has only "
+            f"{len(texts)} texts; use the same texts"
         )
     role = checkpoint.role or given.measured_role
     if role is None:
@@ -384,17 +385,7 @@ def _tensor(x: Any, what: str) -> torch.Tensor:
 
 
 def _array(x: Any, what: str) -> NDArray[Any]:
-    if problem := obstacle(x):
-        raise UsageError(f"{what} {problem}")
-    try:
-        array: NDArray[Any] = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
-    except MemoryError:
-        raise
-    except Exception as error:  # any class can define its conversion
-        raise UsageError(
-            f"{what} is not an array: {str(error).rstrip('.')}; pass a NumPy array or a torch tensor"
-        ) from None
-    return array
+    return as_array(x.detach().cpu() if isinstance(x, torch.Tensor) and not obstacle(x) else x, what)
 
 
 def _row(x: Any, what: str, n: int) -> NDArray[Any]:

@@ -242,7 +242,7 @@ def word_tokens(tokenizer: Any, size: int) -> WordTokens:
     for token, i in vocabulary.items():
         if token not in special:
             goes_on[i] = _continues_word(token, spelling)
-            unfinished[i] = spelling.marks in _END and not _begins_word(token, spelling.marks)
+            unfinished[i] = spelling.marks in _END and not without_mark(token, spelling.marks)[0]
     return WordTokens({vocabulary[token]: word for token, word in words.items()}, goes_on, unfinished)
 
 
@@ -304,36 +304,32 @@ def _words(tokens: Iterable[str], special: set[str], added: Collection[str] = ()
     spelling = Spelling.of(tokens, special)
     words: dict[str, str] = {}
     for token in tokens:
+        whole, unmarked = without_mark(token, spelling.marks)
         if token in added:
             text: str | None = token.strip()
-        elif token in special or not _begins_word(token, spelling.marks):
+        elif token in special or not whole:
             continue
         else:
-            text = spelling.decoded(_unmarked(token, spelling.marks))
+            text = spelling.decoded(unmarked)
         if text is not None and _is_word(text):
             words[token] = text
     return words
 
 
-def _begins_word(token: str, marked: Marks) -> bool:
-    if marked in _BEGIN:
-        return token.startswith(_BEGIN[marked])
-    if marked in _END:
-        return token.endswith(_END[marked]) == (marked == "end-of-word")
-    return not token.startswith("##")
-
-
-def _unmarked(token: str, marked: Marks) -> str:
-    return token.removesuffix(_END.get(marked, "")).removeprefix(_BEGIN.get(marked, ""))
+def without_mark(token: str, marked: Marks) -> tuple[bool, str]:
+    """Return whether a token is written as a word (or as its beginning), and its text without the mark."""
+    if marked == "wordpiece":
+        goes_on = token.startswith("##") and len(token) > 2
+        return not goes_on, token[2:] if goes_on else token
+    text = token.removesuffix(_END.get(marked, "")).removeprefix(_BEGIN.get(marked, ""))
+    return marked == "none" or (text != token) == (marked != "unfinished"), text
 
 
 def _continues_word(token: str, spelling: Spelling) -> bool:
-    if spelling.marks in _END:
+    if spelling.marks in _END or without_mark(token, spelling.marks)[0]:
         return False
     if spelling.marks not in _BEGIN:
-        return token.startswith("##") and len(token) > 2
-    if token.startswith(_BEGIN[spelling.marks]):
-        return False
+        return True
     text = spelling.decoded(token)
     return not text or _goes_with_letters(text[0]) or text[0].isalnum() or text[0] in "'’"  # bytes: part of a letter
 

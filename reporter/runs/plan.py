@@ -236,6 +236,16 @@ class Plan:
         """The corpora that are available."""
         return {name: texts for name, texts in self.texts.items() if not isinstance(texts, Exception)}
 
+    @property
+    def to_measure(self) -> list[MetricCell]:
+        """The cells of metrics that must run."""
+        return [cell for cell in self.cells if isinstance(cell, MetricCell) and cell.state == "run"]
+
+    @property
+    def passes(self) -> dict[str, Pass]:
+        """What these cells read, by name."""
+        return {str(forward_pass): forward_pass for cell in self.to_measure for forward_pass in cell.passes}
+
     def count(self, state: State) -> int:
         """Return how many cells are in a state."""
         return sum(cell.state == state for cell in self.cells)
@@ -316,8 +326,7 @@ class Plan:
                 yield f"model {name}: {unused}"
 
     def _to_train(self) -> list[str]:
-        todo = [cell for cell in self.cells if isinstance(cell, MetricCell) and cell.state == "run"]
-        models = {forward_pass.checkpoint.model for cell in todo for forward_pass in cell.passes}
+        models = {forward_pass.checkpoint.model for forward_pass in self.passes.values()}
         trainings: dict[Path | None, str] = {}
         for name, checkpoints in self.checkpoints.items():
             if name in models and name not in self.baselines:
@@ -431,8 +440,8 @@ def estimate(plan: Plan, cache: Path) -> Estimate:
     run, todo = plan.file.study.run, [cell for cell in plan.cells if cell.state == "run"]
     of_analyses = [cell for cell in todo if isinstance(cell, AnalysisCell)]
     of_pass: dict[Any, list[MetricCell]] = defaultdict(list)
-    for cell in todo:
-        if isinstance(cell, MetricCell) and not cell.compares:  # both sides of a comparison have cells too
+    for cell in plan.to_measure:
+        if not cell.compares:  # both sides of a comparison have cells too
             of_pass[cell.key[:3]].append(cell)
     rate = rate_of(cache, pick_device(run.device)) if todo else None
     unknown: dict[str, None] = {}

@@ -71,7 +71,7 @@ class Worker:
         self._device = cache(lambda: device or pick_device(run.device))
         self._folder = out / "cache" / FOLDERS["pass"]
         self._kept = Passes(out / "cache", run.batch_tokens, offline, progress)
-        self._passes = {str(forward_pass): forward_pass for cell in _to_run(plan) for forward_pass in cell.passes}
+        self._passes = plan.passes
         self._prepared = cache(lambda model: prepare(or_raise(plan.checkpoints[model]), progress))
         self._ranges = cache(lambda name: ranges(shards(self._passes[name].texts)))
         self._lock = cache(lock_at)
@@ -90,7 +90,7 @@ class Worker:
     def tasks(self) -> list[Task]:
         """Return the tasks of the plan's passes, those together that need the same weights."""
         by_pass: dict[str, list[MetricCell]] = {}
-        for cell in _to_run(self._plan):
+        for cell in self._plan.to_measure:
             for forward_pass in cell.passes:
                 by_pass.setdefault(str(forward_pass), []).append(cell)
         by_checkpoint: dict[str, list[Task]] = {}
@@ -166,10 +166,7 @@ class Worker:
             self._loaded = self._feeding = None
             with self._progress.clock.within("loading", name), importing():
                 if forward_pass.checkpoint.states:
-                    self._loaded = (
-                        name,
-                        load_states(forward_pass.checkpoint, forward_pass.texts.name, len(forward_pass.texts)),
-                    )
+                    self._loaded = name, load_states(forward_pass.checkpoint, forward_pass.texts)
                 else:
                     self._loaded = name, load(forward_pass.checkpoint, self._device(), self._offline)
         return self._loaded[1]
@@ -254,10 +251,6 @@ def parse_share(which: str) -> tuple[int, int]:
     if first.isdecimal() and second.isdecimal() and 1 <= int(first) <= int(second):
         return int(first), int(second)
     raise UsageError(f"--share {which}: expected I/N, such as 3/16 for share 3 of 16")
-
-
-def _to_run(plan: Plan) -> list[MetricCell]:
-    return [cell for cell in plan.cells if isinstance(cell, MetricCell) and cell.state == "run"]
 
 
 def _label(checkpoint: Checkpoint) -> str:

@@ -52,17 +52,11 @@ def work(plan: Plan, out: Path, store: Store, offline: bool, progress: Progress)
 
 def weights_of(plan: Plan) -> dict[str, float]:
     """Return how much work each pass is, by name: its words times the weights of its model, where these are known."""
-    passes = {
-        str(forward_pass): forward_pass
-        for cell in plan.cells
-        if isinstance(cell, MetricCell) and cell.state == "run"
-        for forward_pass in cell.passes
-    }
-    sizes = {(of := each.checkpoint).model: size_of(of) for each in passes.values()}
+    sizes = {(of := each.checkpoint).model: size_of(of) for each in plan.passes.values()}
     known = {model: size.active for model, size in sizes.items() if size is not None and size.active}
     return {
         name: each.texts.words * (known[each.checkpoint.model] if len(known) == len(sizes) else 1.0)
-        for name, each in passes.items()
+        for name, each in plan.passes.items()
     }
 
 
@@ -76,8 +70,8 @@ class _Worker:
         )
         self.compared: dict[tuple[str, ...], list[MetricCell]] = {}  # by their sides
         self.needed_later: dict[str, list[MetricCell]] = {}
-        for cell in plan.cells:
-            if isinstance(cell, MetricCell) and cell.compares and cell.state == "run":
+        for cell in plan.to_measure:
+            if cell.compares:
                 self.compared.setdefault(tuple(map(str, cell.passes)), []).append(cell)
                 for forward_pass in cell.passes:
                     self.needed_later.setdefault(str(forward_pass), []).append(cell)
@@ -287,7 +281,7 @@ class _Worker:
 
         def opened() -> SavedStates:
             try:
-                return load_states(forward_pass.checkpoint, forward_pass.texts.name, len(forward_pass.texts))
+                return load_states(forward_pass.checkpoint, forward_pass.texts)
             except failures() as error:
                 self._put_model(forward_pass.checkpoint, records.failed_columns(as_exception(error)))
                 raise
@@ -320,7 +314,7 @@ class _Worker:
             done = self.store.copy_cells(list(copies.values()), {"step": checkpoint.step}) if copies else []
             copied = {key: source for (key, (source, _)), is_done in zip(copies.items(), done, strict=True) if is_done}
             for of_model in sorted({tuple(source[:3]) for source in copied.values()}):
-                self.store.copy_row("models", of_model, records.model_row(self.plan, checkpoint))
+                self.store.copy_model(of_model, records.model_row(self.plan, checkpoint))
             self.computed += len(copied)
             return [cell for cell in cells if cell.key not in copied]
 

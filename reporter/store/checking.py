@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 REMEDY = "restore it from a backup, or move it away and run the study again; the cache still has the measurements"
 _AGAIN = "move it away and run the study again, which reuses the cache"
-_EARLIER_VIEWS = ("layers", "profiles")
-"""Views that earlier versions wrote with other statements."""
 IN_USE = "WHERE database_name = current_database()"
 
 
@@ -34,12 +32,7 @@ def require_ours(connection: duckdb.DuckDBPyConnection, name: str, path: Path) -
         ReporterError: with the name of what could run, or of a column of ours that has another type.
     """
     views, types = _our_catalogue(*tables())
-    try:
-        require_plain(connection, name, path, views)
-    except ReporterError as error:
-        if any(f"view '{view}'" in str(error) for view in _EARLIER_VIEWS):
-            raise ReporterError(f"{error}. If an older version of reporter wrote it, {_AGAIN}") from error
-        raise
+    require_plain(connection, name, path, views)
     columns = "SELECT lower(table_name), lower(column_name), data_type FROM duckdb_columns() WHERE database_name = ?"
     rows = connection.execute(columns, [name]).fetchall()
     version = f'SELECT version FROM "{name}".schema_version'

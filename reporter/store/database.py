@@ -125,7 +125,8 @@ class Store:
         """Update or insert several rows like :meth:`put`, in one transaction."""
         cleaned = [clean_row(find_table(name), row) for row in rows]
         for row in cleaned:
-            _require_key(name, key, row)
+            if missing := [column for column in key if row.get(column) is None]:
+                raise ValueError(f"a row of {name} has no {', '.join(missing)}")
         if cleaned:
             with self._file.writing() as connection:
                 for row in cleaned:
@@ -241,19 +242,16 @@ class Store:
             _copy_numbers(connection, done, numbers or {})
         return [bool(stored) for stored in before]
 
-    def copy_row(self, name: str, source: Sequence[str], to: Mapping[str, Any]) -> bool:
-        """Give one row's values to another key of the same table; return False where there is no such row.
+    def copy_model(self, source: Sequence[str], to: Mapping[str, Any]) -> None:
+        """Give the values of a row of ``models``, if there is such a row, to another one.
 
         Args:
-            name: a table: ``models`` or ``corpora``.
-            source: the key of the row to copy: (study, model, checkpoint) or (study, corpus).
-            to: the new key, and further columns whose values differ from the source's.
+            source: the study, model and checkpoint of the row to copy.
+            to: those of the other row, and further columns whose values differ from the source's.
         """
-        key = find_table(name).key
-        _require_key(name, key, to)
-        rows = self.records(f"SELECT * FROM {name} WHERE {_is(key)}", list(source)) if self.path.exists() else []
-        self.put_all(name, key, [row | dict(to) for row in rows])
-        return bool(rows)
+        key = find_table("models").key
+        rows = self.records(f"SELECT * FROM models WHERE {_is(key)}", list(source))
+        self.put_all("models", key, [row | dict(to) for row in rows])
 
     def frame(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> pd.DataFrame:
         """Return the rows of one of reporter's own queries; for foreign SQL use :func:`reporter.store.query`.
@@ -317,11 +315,6 @@ def _shared_texts(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _is(columns: Iterable[str]) -> str:
     return " AND ".join(f'"{column}" = ?' for column in columns)
-
-
-def _require_key(name: str, key: Sequence[str], row: Mapping[str, Any]) -> None:
-    if missing := [column for column in key if row.get(column) is None]:
-        raise ValueError(f"a row of {name} has no {', '.join(missing)}")
 
 
 def _fetched(cursor: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
