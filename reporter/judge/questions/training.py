@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.numbers import digits_of, in_one_precision, short
+from reporter.core.numbers import digits_of, in_one_precision
 from reporter.core.places import capital, listed
 from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
@@ -127,12 +127,13 @@ def _box(rows: Sequence[Record]) -> Box:
         **table(
             [kinds | {"title": titles[name]} for name, kinds in changed.items()],
             BoxColumn("number", lambda kinds: kinds["title"]),
-            numeric("first", lambda kinds: _ends(kinds["rest"])[0]),
-            numeric("last", lambda kinds: _ends(kinds["rest"])[1]),
+            numeric("first", lambda kinds: _values(kinds)[0]),
+            numeric("last", lambda kinds: _values(kinds)[1]),
             numeric(
                 "half of the change, at step", lambda kinds: _step(None if "turn" in kinds else kinds.get("half-way"))
             ),
-            numeric("turning point, at step", lambda kinds: _step(kinds.get("turn"), value=True)),
+            numeric("turning point", lambda kinds: _values(kinds)[2] if "turn" in kinds else "–"),
+            numeric("turned at step", lambda kinds: _step(kinds.get("turn"))),
             numeric("settled from step", lambda kinds: f"{kinds['rest']['step']:,}"),
         ),
         notes=(*([_SEED] if changed else []), _MEANS.format(rows[0]["checkpoints"])),
@@ -162,9 +163,9 @@ def leading(rows: Iterable[Record]) -> str:
     return next((name for name in statistics if len(by_number.get(name, ())) > 1), "")
 
 
-def _ends(row: Record) -> list[str]:
-    """Write the first and the last value with as many digits as distinguish them."""
-    values = [row["first"], row["last"]]
+def _values(kinds: Mapping[str, Record]) -> list[str]:
+    """Write the first value, the last and that of a turning point with as many digits as distinguish them."""
+    values = [kinds["rest"]["first"], kinds["rest"]["last"], *([kinds["turn"]["value"]] if "turn" in kinds else [])]
     return in_one_precision(values, digits_of(values))
 
 
@@ -219,8 +220,7 @@ def _order(changed: Mapping[str, Mapping[str, Record]], titles: Mapping[str, str
 
 
 def _reached(row: Record) -> str:
-    ends = "" if row["step_low"] == row["step_high"] else f" [{row['step_low']:,}, {row['step_high']:,}]"
-    return f"by step {row['step']:,}{ends}"
+    return f"by step {_step(row)}"
 
 
 def _around(row: Record) -> str:
@@ -231,11 +231,11 @@ def _steps(row: Record) -> str:
     return f"between steps {row['step_low']:,} and {row['step_high']:,}"
 
 
-def _step(row: Record | None, value: bool = False) -> str:
+def _step(row: Record | None) -> str:
     if row is None:
         return "–"
-    step_text = f"{row['step']:,} ({row['step_low']:,} to {row['step_high']:,})"
-    return f"{step_text}: {short(row['value'], 2)}" if value else step_text
+    ends = "" if row["step_low"] == row["step_high"] else f" [{row['step_low']:,}, {row['step_high']:,}]"
+    return f"{row['step']:,}{ends}"
 
 
 TRAINING = Question("training", "When in training?", (TrainingAnswer,), _training_rows, _boxes)
