@@ -109,6 +109,18 @@ def compared(a: Measured, b: Measured, difference: Measured) -> tuple[str, str, 
     return estimate(*a, decimals), estimate(*b, decimals), estimate(shown[decimals], *difference[1:], decimals)
 
 
+def beside(difference: Measured, a: float, b: float, *more: float) -> list[str]:
+    """Write two numbers whose difference stands elsewhere, and more that stand with them, in one precision."""
+    texts = compared((a, None, None), (b, None, None), difference)[:2]
+    decimals = len(texts[0].partition(".")[2])
+    return [*texts, *(estimate(number, decimals=decimals) if decimals else short(number) for number in more)]
+
+
+def apart(values: Sequence[float]) -> list[str]:
+    """Write numbers of a sentence or a row in one precision, with as many digits as distinguish them."""
+    return in_one_precision(values, digits_of(values))
+
+
 def _decimals_together(a: Any, b: Any) -> int | None:
     """Return the decimals of two numbers without intervals: of the finer one, at most four digits of the larger."""
     if is_null(a) or is_null(b) or not max(abs(a), abs(b)) >= 1e-4:
@@ -181,6 +193,11 @@ def span(values: Sequence[float], digits: int = 0, size: float = 0.0) -> str:
         "≈ 0" if 0 < abs(end) <= ROUNDING * largest else text
         for end, text in zip(ends, in_one_precision(ends, digits or digits_of(ends), size), strict=True)
     )
+    return joined(low, high)
+
+
+def joined(low: str, high: str) -> str:
+    """Join the ends of a range as written: ``0.12``, ``0.12–0.31``, ``−0.06 to 0.1``."""
     return low if low == high else f"{low} to {high}" if "−" in low + high or "≈" in low + high else f"{low}–{high}"
 
 

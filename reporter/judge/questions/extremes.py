@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.numbers import short
+from reporter.core.numbers import apart, short
 from reporter.core.places import capital, ranges
 from reporter.judge.estimates import Array, Estimates
 from reporter.judge.points import Points, around, span
@@ -30,7 +30,6 @@ from reporter.judge.questions.subjects import (
     Subjects,
     Test,
     curve,
-    number,
 )
 
 FEWEST = 4
@@ -173,11 +172,12 @@ def _extreme_finding(subject: Subject, profile: Profile, sign: int, level: float
         says = f"{subject.named} {_two_peaks_sentence(subject, profile, second)}."
     else:
         verb = "peaks" if sign > 0 else "is lowest"
-        says = f"{subject.named} {verb} at {subject.places([profile.labels[peak.at]])}{subject.on}: {number(value)}, "
-        says += " and ".join(
-            f"{'against ' * (i == 0)}{number(ends[i])} at {subject.end(profile.labels[i])}" for i in (0, -1)
-        )
-        says += "." + _ties_sentence(subject, profile, peak.at, peak.among)
+        nearer = peak.end == 0
+        top, near, far = subject.beside(peak.height.times(np.array([sign])), value, ends[not nearer], ends[nearer])
+        first, last = (near, far) if nearer else (far, near)
+        says = f"{subject.named} {verb} at {subject.places([profile.labels[peak.at]])}{subject.on}: {top}, against "
+        says += f"{first} at {subject.end(profile.labels[0])} and {last} at {subject.end(profile.labels[-1])}."
+        says += _ties_sentence(subject, profile, peak.at, peak.among)
         says += "" if second is None else f" {_second_sentence(subject, profile, second)}"
     return subject.observe(
         peak.height,
@@ -218,7 +218,8 @@ def _ties_sentence(subject: Subject, profile: Profile, index: int, among: tuple[
 
 
 def _second_sentence(subject: Subject, profile: Profile, pair: TwoPeaks) -> str:
-    top, bottom = (number(profile.values[i]) for i in (pair.low, pair.dip))
+    low, lowest = (float(profile.values[i]) for i in (pair.low, pair.dip))
+    top, bottom = subject.beside(pair.depth, low, lowest)
     peak, dip = (subject.places([profile.labels[i]], whole=False) for i in (pair.low, pair.dip))
     says = f"A second, smaller peak is at {peak}: {top}, with {bottom} at {dip} between them."
     return says + _ties_sentence(subject, profile, pair.low, pair.among)
@@ -226,7 +227,7 @@ def _second_sentence(subject: Subject, profile: Profile, pair: TwoPeaks) -> str:
 
 def _two_peaks_sentence(subject: Subject, profile: Profile, pair: TwoPeaks) -> str:
     first, last = sorted((pair.high, pair.low))
-    values = [number(profile.values[i]) for i in (first, last, pair.dip)]
+    values = apart([float(profile.values[i]) for i in (first, last, pair.dip)])
     peaks = f"{subject.places([profile.labels[first], profile.labels[last]])}{subject.on}"
     dip = subject.places([profile.labels[pair.dip]], whole=False)
     says = f"peaks at {peaks}: {values[0]} and {values[1]}, which do not differ significantly"
@@ -266,10 +267,12 @@ def _second_peak(subject: Subject, view: str, level: float) -> Observation | Non
     including = "" if view == subject.view else " (sinks included)"
     first, last = sorted((pair.low, pair.high))
     says = f"{subject.named} peaks twice over the {subject.averaged}{subject.on}{including}: "
+    *values, bottom = apart([float(profile.values[i]) for i in (first, last, pair.dip)])
     says += " and ".join(
-        f"{number(profile.values[i])} at {subject.places([profile.labels[i]], whole=i == last)}" for i in (first, last)
+        f"{value} at {subject.places([profile.labels[i]], whole=i == last)}"
+        for i, value in zip((first, last), values, strict=True)
     )
-    says += f", with a minimum of {number(profile.values[pair.dip])} at {dip}."
+    says += f", with a minimum of {bottom} at {dip}."
     says += _ties_sentence(subject, profile, pair.low, pair.among)
     return subject.observe(
         pair.depth,
@@ -326,11 +329,12 @@ def _reference_finding(
     if p > level:
         return None
     what = " depends on word order: it" if name == SHUFFLED else ""
+    here, there = subject.beside(gap, value, float(base.values.mean()))
     return subject.observe(
         gap,
         (value, value - float(gap.value[0])),
-        says=f"{subject.named}{what} averages {number(value)} over {subject.averaged}{subject.on}, against "
-        f"{number(float(base.values.mean()), value)} {BASELINES[name]}.",
+        says=f"{subject.named}{what} averages {here} over {subject.averaged}{subject.on}, against "
+        f"{there} {BASELINES[name]}.",
         p=p,
         what=f"{subject.statistic.title}, mean over {subject.averaged}, minus the mean {BASELINES[name]}",
         test=f"the mean over {subject.averaged} differs from that {BASELINES[name]} by more than {short(least, 2)}",
@@ -356,12 +360,12 @@ def _chance(
     if p > level or not any(_differs(*other, level) for other in other_cases):
         return None
     noise, name = subject.statistic.noise, subject.statistic.name
+    here, there = subject.beside(gap, float(profile.values.mean()), float(chance.values.mean()))
     return subject.observe(
         gap,
         (),
-        says=f"{subject.named} does not differ from chance{subject.on}: it averages "
-        f"{number(float(profile.values.mean()))} over {subject.averaged}, "
-        f"against {number(float(chance.values.mean()))} for {noise}.",
+        says=f"{subject.named} does not differ from chance{subject.on}: it averages {here} over {subject.averaged}, "
+        f"against {there} for {noise}.",
         p=p,
         effect=MATERIAL,
         what=f"{subject.statistic.title}, mean over {subject.averaged}, minus {noise}",

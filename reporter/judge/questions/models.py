@@ -34,7 +34,6 @@ from reporter.judge.questions.subjects import (
     Subjects,
     Test,
     curve,
-    number,
     topic,
 )
 from reporter.store import Store
@@ -173,19 +172,20 @@ def _roles_finding(
     if (p := _p(gaps, least, above)) > level:
         return None
     means = [group.mean for group in groups]
+    written = first.beside(gap, *means)
     names = [next(iter(side)) if len(side) == 1 else f"{role}s" for side, role in zip(sides, ROLES, strict=True)]
     notes = [] if len(base) == len(ROLES) else [UNKNOWN]
     if several:
         both = " and ".join(
-            f"{number(m)} for {len(group.values)} {role}s" for m, group, role in zip(means, groups, ROLES, strict=True)
+            f"{m} for {len(group.values)} {role}s" for m, group, role in zip(written, groups, ROLES, strict=True)
         )
         says = f"Encoders and decoders differ in the {statistic.title}: {both}, on average over {over}."
         test = f"Welch's t over independent models; the means differ by more than {short(least, 2)}"
-        notes = [*(() if g is None else (f"Hedges' g over models is {number(g)}",)), *notes]
+        notes = [*(() if g is None else (f"Hedges' g over models is {short(g, 2)}",)), *notes]
     else:
         both = " and ".join(
-            f"{number(mean)} in {f'the {role} {next(iter(side))}' if len(side) == 1 else f'{len(side)} {role}s'}"
-            for mean, role, side in zip(means, ROLES, sides, strict=True)
+            f"{mean} in {f'the {role} {next(iter(side))}' if len(side) == 1 else f'{len(side)} {role}s'}"
+            for mean, role, side in zip(written, ROLES, sides, strict=True)
         )
         few = "One model of each role" if [len(group.values) for group in groups] == [1, 1] else "Few models"
         says = f"{capital(first.title)} is {both}, on average over {over}. "
@@ -220,12 +220,13 @@ def _models_finding(subjects: Subjects, models: Side, level: float) -> Observati
     gap, pairs = difference(high, low)[0], len(groups) * (len(groups) - 1) // 2
     if (p := min(1.0, pairs * _p([gap], least, True))) > level:
         return None
-    over = _averaged_over(first, corpora)
+    over, (top, bottom) = _averaged_over(first, corpora), first.beside(gap, high.mean, low.mean)
     if len(groups) == 2:
-        both = " and ".join(f"{number(group.mean)} in {group.models[0]}" for group in groups)
+        means = {high.models[0]: top, low.models[0]: bottom}
+        both = " and ".join(f"{means[group.models[0]]} in {group.models[0]}" for group in groups)
         says = f"{capital(first.title)} is {both}, on average over {over}."
     else:
-        says = f"{capital(first.title)} ranges from {number(low.mean)} in {low.models[0]} to {number(high.mean)} in "
+        says = f"{capital(first.title)} ranges from {bottom} in {low.models[0]} to {top} in "
         says += f"{high.models[0]} over {len(groups)} models, on average over {over}."
     return _compared(
         subjects,
@@ -285,12 +286,11 @@ def _corpora_finding(
         return None
     means = [float(profile.values.mean()) for profile in profiles]
     a, b = subject.corpus, other.corpus
-    typical = _typical([{side.corpus: [side]} for side in pair], above)
+    typical, (here, there) = _typical([{side.corpus: [side]} for side in pair], above), subject.beside(gap, *means)
     return subject.observe(
         gap,
         means,
-        says=f"{subject.named} is {number(means[0])} on {a} and {number(means[1])} on {b}, on average over "
-        f"{subject.averaged}.",
+        says=f"{subject.named} is {here} on {a} and {there} on {b}, on average over {subject.averaged}.",
         corpus=None,
         p=min(1.0, p),
         effect=min(subject.effect(float(gap.value[0]), *means), typical),

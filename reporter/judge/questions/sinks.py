@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.numbers import short
+from reporter.core.numbers import apart, joined, short
 from reporter.core.places import TEXT_TOKENS, WITHOUT_SINKS, capital, in_backticks
 from reporter.core.table import Row
 from reporter.forward.token_categories import FACTOR
@@ -31,7 +31,7 @@ from reporter.judge.questions.question import (
     numeric,
     table,
 )
-from reporter.judge.questions.subjects import RANDOM, SEARCHED, Observation, Subject, Subjects, Test, between, curve
+from reporter.judge.questions.subjects import RANDOM, SEARCHED, Observation, Subject, Subjects, Test, curve
 from reporter.store.answers import SinkAnswer
 
 _SINKS = """
@@ -191,8 +191,9 @@ def _sink_finding(subject: Subject, here: Profile, without: Profile, level: floa
     a, b, layers = here.values[inside], without.values[inside], [here.labels[i] for i in inside]
     counts, title = subject.study.sinks[subject.model, subject.corpus], subject.statistic.title
     effect = _described(a, b)
-    says = f"{subject.named} is {between(a.tolist())} in {subject.places(layers)}{subject.on}, "
-    says += f"but {between(b.tolist())} without sinks."
+    ends = apart([float(end) for values in (a, b) for end in (values.min(), values.max())])
+    says = f"{subject.named} is {joined(*ends[:2])} in {subject.places(layers)}{subject.on}, "
+    says += f"but {joined(*ends[2:])} without sinks."
     says += _first_tokens(subject, layers[0], layers[-1])
     weaker = [
         i

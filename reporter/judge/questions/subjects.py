@@ -15,13 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import floor, log10
 from typing import Any
 
 import numpy as np
 
 from reporter.core.confined import quoted
-from reporter.core.numbers import short
+from reporter.core.numbers import beside
 from reporter.core.places import WITHOUT_SINKS, end, places
 from reporter.core.table import LAST_CHECKPOINT
 from reporter.geometry.intervals import VERDICT_TEXTS
@@ -58,33 +57,6 @@ _SINKS = f"""
 SELECT model, corpus, position_last, "count", layer_first, layer_last
 FROM sinks WHERE study = $study AND {LAST_CHECKPOINT}
 """
-
-
-def number(value: float, beside: float = 0.0) -> str:
-    """Write a number with two significant digits, three from 0.95 on: 0.10, 0.997, 121; ``≈ 0`` beside a large one."""
-    size = abs(value)
-    if 0 < size < NEGLIGIBLE * abs(beside):
-        return "≈ 0"
-    if size == 0 or size >= 99.5:
-        return f"{value:,.0f}".replace("-", "−", 1)
-    digits = 3 if size >= 0.95 else 2
-    decimals = max(0, digits - 1 - floor(log10(size)))
-    while decimals < 4 and size < 1 <= float(f"{size:.{decimals}f}"):
-        decimals += 1  # 0.9996 is not 1
-    if decimals >= 5:
-        return short(value, digits)
-    text = f"{size:.{decimals}f}"
-    return f"−{text}" if value < 0 else text
-
-
-def between(values: Sequence[float]) -> str:
-    """Write the range of numbers, both ends with the digits of the larger: ``0.07–0.10``; one number if they agree."""
-    low, high = float(min(values)), float(max(values))
-    decimals = max(0, len(number(max(abs(low), abs(high))).partition(".")[2]))
-    while decimals < 5 and any(abs(end) < 1 <= float(f"{abs(end):.{decimals}f}") for end in (low, high)):
-        decimals += 1  # 0.9996 is not 1
-    ends = [f"{end:,.{decimals}f}".replace("-", "−", 1) for end in (low, high)]
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}" if "−" in "".join(ends) else "–".join(ends)
 
 
 def curve(
@@ -271,6 +243,11 @@ class Subject:
     def effect(self, difference: float, *values: float) -> float:
         """Return a difference as a share of the statistic's range."""
         return share_of_range(self.statistic, difference, *values)
+
+    def beside(self, gap: Estimates, a: float, b: float, *more: float) -> list[str]:
+        """Write the two numbers that a difference is between, and more that stand with them, in one precision."""
+        low, high = gap.ends(bounds_of_difference(self.statistic.bounds))
+        return beside((float(gap.value[0]), low, high), a, b, *more)
 
     def observe(self, gap: Estimates, beside: Sequence[float], *, sign: int = 1, **more: Any) -> Observation:
         """Return an observation about this subject.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from reporter.core.numbers import digits_of, in_one_precision
+from reporter.core.numbers import apart, in_one_precision
 from reporter.core.places import capital, listed
 from reporter.core.table import FREE, VIEWS, Row
 from reporter.geometry.arrays import Floats
@@ -166,7 +166,7 @@ def leading(rows: Iterable[Record]) -> str:
 def _values(kinds: Mapping[str, Record]) -> list[str]:
     """Write the first value, the last and that of a turning point with as many digits as distinguish them."""
     values = [kinds["rest"]["first"], kinds["rest"]["last"], *([kinds["turn"]["value"]] if "turn" in kinds else [])]
-    return in_one_precision(values, digits_of(values))
+    return apart(values)
 
 
 def _lead(statistic: Statistic, kinds: Mapping[str, Record]) -> str:

@@ -11,7 +11,6 @@ from scipy.stats import t
 
 from reporter.geometry.intervals import text_errors
 from reporter.judge.questions import MOST, SAME
-from reporter.judge.questions.subjects import between, number
 from reporter.metrics.base import catalogue
 
 REPETITIONS = 5  # many: `python tests/oracles/finding_calibration.py 1000`
@@ -204,10 +203,3 @@ def test_a_handful_of_each_statistic_once():
     assert len({(row["kind"], row["metric"], row["statistic"]) for row in rows}) == len(rows)
     assert max(Counter(row["kind"] for row in rows).values()) <= SAME
     assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
-
-
-def test_numbers_have_the_digits_that_matter_and_what_is_next_to_nothing_is_written_so():
-    assert [number(x) for x in (0.0, 0.0823, 0.1, 0.99958, 121.4)] == ["0", "0.082", "0.10", "0.9996", "121"]
-    assert (number(-0.25), number(4.2e-7)) == ("−0.25", "4.2 × 10⁻⁷")
-    assert (between([0.0812, 0.11]), between([-0.2, 0.3])) == ("0.08–0.11", "−0.20 to 0.30")
-    assert (number(-0.001, 0.914), number(0.004, 0.8), number(-0.001)) == ("≈ 0", "0.0040", "−0.0010")
