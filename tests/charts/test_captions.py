@@ -1,4 +1,4 @@
-"""Captions under panels, how far value axes reach, and how numbers are written."""
+"""Captions under panels, and how far value axes reach."""
 
 import math
 
@@ -9,7 +9,6 @@ from reporter.charts import axes, captions
 from reporter.charts.axes import CLOSE, FIXED, LOG, Axis, AxisLimits, axes_of, axis, hull, reaches_of
 from reporter.charts.layout import Scene
 from reporter.charts.styles import style_models
-from reporter.core.numbers import duration, short, span
 
 ROLES = {"bert": "encoder"} | dict.fromkeys(("gpt2", "llama", "opt", "dreams"), "decoder")
 SCENE = Scene("s", style_models(ROLES), ["text tokens", "without sinks"], [], ["wiki"])
@@ -141,12 +140,3 @@ def test_steps_are_spoken_of_as_blocks_and_what_is_not_determined_is_counted_and
     steps["undetermined"] = [False, False, True, False]
     said = "dreams: 0.70 (first block) to 0.80 (last block, maximum), not determined at 1 block (open marks)"
     assert captions.of_statistic(steps, SCENE, step=True) == said
-
-
-def test_numbers_are_short():
-    written = {0: "0", 0.041234: "0.0412", 12.34: "12.3", 4096: "4,096", -0.5: "−0.5", None: "–", math.nan: "–"}
-    written |= {1.23e-5: "1.23 × 10⁻⁵", -0.99987: "−0.9999", 0.9999999: "1"}
-    assert {value: short(value) for value in written} == written
-    assert span([-0.059, 0.11]) == "−0.06 to 0.11", "no dash beside a minus"
-    assert span([10.23, 10.36]) == "10.2–10.4" and span([1e-17, 2.0]) == "≈ 0 to 2.0"
-    assert [duration(s) for s in (0.42, 185, 7800, None)] == ["0.4 s", "3 min 05 s", "2 h 10 min", "–"]

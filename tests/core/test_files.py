@@ -80,10 +80,12 @@ def test_a_study_that_is_none(tmp_path):
     kinds = {pipe(tmp_path / "s.yaml"): "is a pipe", Path("/dev/zero"): "is a device", tmp_path: "is a folder"}
     (tmp_path / "long.yaml").write_bytes(b"#" * (MOST_OF_A_STUDY + 1))
     (tmp_path / "heir.yaml").write_text("extends: ./s.yaml\nstudy: heir\n")
+    (tmp_path / "round.yaml").symlink_to("round.yaml")
     kinds[tmp_path / "long.yaml"] = "has 16,777,217 bytes, but the limit is 16,777,216"
-    kinds[tmp_path / "heir.yaml"] = r"heir.yaml:1:10: extends: is a pipe"
+    kinds |= {tmp_path / "none.yaml": "there is no such file", tmp_path / "round.yaml": ""}
+    kinds[tmp_path / "heir.yaml"] = "1:10: extends: is a pipe"
     for path, says in kinds.items():
-        with pytest.raises(SpecError, match=says):
+        with pytest.raises(SpecError, match=rf"^{path}: ?{says}[^\n]*\Z"):
             load_study(path, offer())
     with pytest.raises(SpecError, match="is a pipe"):
         read_list(tmp_path / "s.yaml", "noun: [cat]", dict)

@@ -45,5 +45,5 @@ def test_other_numbers(function, arguments, text):
     assert getattr(numbers, function)(*arguments) == text
 
 
-def test_an_infinite_number():
-    assert short(inf) == "∞"
+def test_an_infinite_number_and_one_that_is_none():
+    assert (short(inf), short(nan)) == ("∞", "–")

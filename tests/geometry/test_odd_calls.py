@@ -90,9 +90,13 @@ def odd_arrays():
     return arrays
 
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # PyTorch's prototypes announce themselves
-    ARRAYS = odd_arrays()
+@pytest.fixture(scope="module")
+def arrays():
+    """The odd arguments; not made by other processes of the tests, as PyTorch then reads every module's name."""
+    with warnings.catch_warnings(action="ignore"):  # PyTorch's prototypes announce themselves
+        return odd_arrays()
+
+
 OPTIONS = ["a", "", True, -1, 0, 1, 64, 10**30, -(10**30), 10**5000, float("nan"), float("inf"), 0.5, 3.0, np.int64(3)]
 OPTIONS += [np.int8(127), np.float32(0.1), np.bool_(True), None, [1], {}, np.array([1, 2]), np.array(1), np.str_("raw")]
 OPTIONS += [torch.tensor(1), Fraction(1, 2), 1j, b"raw", object(), len, pd.NA]
@@ -111,9 +115,9 @@ def assert_number_or_reason(function, *arguments, **options):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", geometry.__all__)
-def test_odd_arrays_and_options_give_a_number_or_a_reason(name):
+def test_odd_arrays_and_options_give_a_number_or_a_reason(arrays, name):
     function = getattr(geometry, name)
-    for array in ARRAYS.values():
+    for array in arrays.values():
         for arguments in ([array, X], [X, array], [array, array]) if name in PAIRS else ([array],):
             assert_number_or_reason(function, *arguments)
     for option in list(inspect.signature(function).parameters)[2 if name in PAIRS else 1 :]:
@@ -179,25 +183,25 @@ REASONS = {
 
 
 @pytest.mark.parametrize("name", geometry.__all__)
-def test_the_reason_is_true(name):
+def test_the_reason_is_true(arrays, name):
     for array, reason in REASONS.items():
         with pytest.raises(ValueError, match=reason):
-            getattr(geometry, name)(*[ARRAYS[array]] * (2 if name in PAIRS else 1))
+            getattr(geometry, name)(*[arrays[array]] * (2 if name in PAIRS else 1))
 
 
-def test_states_that_are_equal_or_almost_equal_have_no_number():
+def test_states_that_are_equal_or_almost_equal_have_no_number(arrays):
     cases = [(name, "constant", "equal|distinct") for name in {*SCALE_FREE, "eigenvalues"} - {"mean_cosine", *PAIRS}]
     for name in ("cka", "matrix_entropy", "participation_ratio"):
         cases += [(name, "constant", "states of x are equal"), (name, "plus 1e+09", "almost equal")]
         cases += [(name, "plus 1e+17", "equal in float64")]
     for name, array, reason in cases:
         with pytest.raises(ValueError, match=reason):
-            getattr(geometry, name)(*[ARRAYS[array]] * (2 if name in PAIRS else 1))
+            getattr(geometry, name)(*[arrays[array]] * (2 if name in PAIRS else 1))
 
 
 @pytest.mark.parametrize(
     "array", ["no mask", "frame", "list", "rows", "reversed", ">f8", "grad", "subclass", "imaginary"]
 )
-def test_arrays_with_the_same_numbers_have_the_same_value(array):
+def test_arrays_with_the_same_numbers_have_the_same_value(arrays, array):
     same = {"reversed": X[::-1, ::-1], ">f8": (X * 9), "imaginary": -X}.get(array, X)
-    assert geometry.participation_ratio(ARRAYS[array]) == pytest.approx(geometry.participation_ratio(np.array(same)))
+    assert geometry.participation_ratio(arrays[array]) == pytest.approx(geometry.participation_ratio(np.array(same)))

@@ -2,11 +2,12 @@
 
 import json
 import re
+import shutil
 
 import pytest
 import torch
 from models.folders import IDS, MASK, change_weights, configure, refused, states_of
-from oracles.families import build_language_model, write_tokenizer
+from oracles.families import write_tokenizer
 from safetensors.torch import load_file
 
 from reporter.core.errors import ReporterError
@@ -83,17 +84,20 @@ WRAPPED = {
 }
 
 
-@pytest.mark.parametrize("how", WRAPPED)
 @pytest.mark.parametrize("name", ["gpt2", "mixtral"])
-def test_weights_that_a_program_wrapped_are_read(tmp_path, loaded, name, how):
-    folder = build_language_model(name, tmp_path)
-    models = [loaded(folder)]
-    change_weights(folder, WRAPPED[how])
-    models.append(loaded(folder))
-    assert all(map(torch.equal, *map(states_of, models)))
-    heads = [load_head(model.checkpoint, model, offline=True) for model in models]
+def test_weights_that_a_program_wrapped_are_read(tmp_path, language_model, shared, loaded, name):
+    states, logits = states_and_logits(shared(name))
+    for how, change in WRAPPED.items():
+        wrapped = shutil.copytree(language_model(name), tmp_path / how)
+        change_weights(wrapped, change)
+        again, same = states_and_logits(loaded(wrapped))
+        assert all(map(torch.equal, states, again)) and torch.equal(logits, same), how
+
+
+def states_and_logits(model):
+    states = states_of(model)
     with torch.inference_mode():
-        assert torch.equal(*(head.logits(states_of(models[0])[-1][0]) for head in heads))
+        return states, load_head(model.checkpoint, model, offline=True).logits(states[-1][0])
 
 
 def test_copies_of_weights_are_left_out_or_named(copy, loaded):

@@ -51,6 +51,8 @@ def reachable(templates, roots):
         if isinstance(value, (types.BuiltinMethodType, types.MethodType)):
             continue
         names = {*dir(value), *getattr(value, "__dict__", ()), "__class__", "__dict__", "_fields"}
+        if type(value) in (dict, list, tuple):  # all of a kind have the same names
+            names = names if seen.setdefault(type(value), value) is value else ()
         for name in names:
             with suppress(LookupError):  # a property that not every record has
                 if not isinstance(found := templates.getattr(value, name), Undefined):

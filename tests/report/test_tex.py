@@ -1,6 +1,5 @@
-"""Sentences with formulas, and estimates, as LaTeX has them."""
+"""Sentences with formulas as LaTeX has them."""
 
-from reporter.core.numbers import estimate
 from reporter.report.tex import typeset
 
 
@@ -14,10 +13,3 @@ def test_formulas_are_formulas():
     written |= {"`top_share` of 50 %": r"\texttt{top\_\allowbreak{}share} of 50 \%"}
     written |= {"中": r"\ifdefined\Umathchar 中\else\texttt{U+4E2D}\fi{}"}
     assert {text: typeset(text) for text in written} == written
-
-
-def test_an_estimate_has_the_digits_that_its_interval_leaves():
-    written = {(0.2712, 0.263, 0.279): "0.27 [0.26, 0.28]", (0.138, 0.126, 0.266): "0.14 [0.13, 0.27]"}
-    written |= {(1234.5, 1200, 1270): "1,234 [1,200, 1,270]", (-0.131, -0.1344, -0.127): "−0.131 [−0.134, −0.127]"}
-    written |= {(0.5, None, None): "0.5", (None, None, None): "–", (0.0, 0.0, 0.0): "0"}
-    assert {numbers: estimate(*numbers) for numbers in written} == written

@@ -1,6 +1,5 @@
 """What studies, their models and their corpora are read as: shorthands, defaults and order; and the starter study."""
 
-import os
 import re
 from functools import partial
 from pathlib import Path
@@ -29,17 +28,6 @@ def test_a_file_remembers_its_text_and_folder(tmp_path, catalogue, monkeypatch):
     file = load_study(Path("a.yaml"), offered(catalogue))
     assert (file.path, file.folder, file.study.title) == (Path("a.yaml"), tmp_path.resolve(), "é")
     assert file.text == "study: s\r\nmodels: {m: gpt2}\r\ntitle: é\r\n"
-
-
-def test_what_is_no_file_is_one_line_without_a_place(tmp_path, catalogue):
-    os.mkfifo(tmp_path / "endless.yaml")
-    (tmp_path / "round.yaml").symlink_to("round.yaml")
-    reasons = {"none.yaml": "there is no such file", "": "is a folder", "endless.yaml": "", "round.yaml": ""}
-    for name, reason in reasons.items():
-        with pytest.raises(SpecError) as caught:
-            load_study(tmp_path / name, offered(catalogue))
-        assert str(caught.value).startswith(f"{tmp_path / name}: {reason}") and "\n" not in str(caught.value).strip()
-        assert isinstance(caught.value, UsageError)
 
 
 def test_plugins_are_looked_for_beside_the_study_before_it_is_checked(tmp_path):

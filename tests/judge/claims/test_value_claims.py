@@ -178,22 +178,16 @@ def test_few_texts_decide_nothing(world):
     world.judge(claims.replace("%s", "supported"))
 
 
-def test_a_limit_on_a_mean_that_one_rare_token_can_decide_is_rarely_supported_falsely(world):
-    """One token in 400 diverges 200 times as much; the limit is the true mean, so that every support is false."""
-    rng, base, tuned = np.random.default_rng(0), 0.01, {"bases": {"bert": "gpt2"}, "metrics": ", divergence"}
-    truth = base * (1 + 199 / 400)
-    for texts in (12, 50, 100):
-        world.put_corpus("wiki", texts=texts)
-        false = 0
-        for _ in range(8):
-            tokens = base * rng.lognormal(-0.5, 1.0, (texts, 90)) * np.where(rng.random((texts, 90)) < 1 / 400, 200, 1)
-            means = tokens.mean(axis=1)
-            world.put("bert", "divergence.kl", float(means.mean()), means.std(ddof=1) / np.sqrt(texts), n=tokens.size)
-            limit = f"value: {{metric: divergence.kl, model: bert}}, below: {truth}"
-            false += world.judge_one(limit, **tuned).verdict == "supported"
-        assert false == 0
-    found = world.judge_one("value: {metric: divergence.kl, model: bert}, below: 0.2", **tuned)
-    assert found.verdict == "supported" and any("+0.0067" in note for note in found.detail["notes"])
+def test_a_limit_on_a_mean_allows_for_rare_tokens_that_no_text_has(world):
+    """How often such a limit is supported falsely is simulated in test_calibration.py."""
+    world.put_corpus("wiki", texts=100)
+    world.put("bert", "divergence.kl", 0.01, 0.0003, n=9000)
+    claims = "\n".join(
+        f"below-{limit}: value: {{metric: divergence.kl, model: bert}}, below: {limit}" for limit in (0.015, 0.2)
+    )
+    near, far = world.judge(claims, bases={"bert": "gpt2"}, metrics=", divergence").values()
+    assert (near.verdict, far.verdict) == ("inconclusive", "supported")
+    assert any("+0.0067" in note for note in far.detail["notes"])
 
 
 def test_few_texts_make_the_deciding_interval_wider(world):
