@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts import parts
 from reporter.charts.layout import ASKED, BY_ROLE, Pick, Scene, choices, corpora, panels_of, titled
 from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt
-from reporter.core.numbers import estimate, p_value, short, whole
+from reporter.core.numbers import estimate, estimates, p_value, short, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,6 +116,10 @@ def correlation_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
             of_method = rows.loc[rows["method"] == method, numbers].to_dict("records")
             row[method] = of_method[0] if of_method else dict.fromkeys(numbers)
         table.append(row)
+    for method in METHODS:
+        texts = estimates([tuple(row[method][name] for name in ("value", "ci_low", "ci_high")) for row in table])
+        for row, text in zip(table, texts, strict=True):
+            row[method]["text"] = text
     return sorted(table, key=lambda row: (row["strength"] != row["strength"], -row["strength"]))
 
 

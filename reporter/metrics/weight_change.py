@@ -61,7 +61,7 @@ def heat(frame: pd.DataFrame, styles: Styles) -> Any:
     every = alt.Chart().mark_rect(color="#8884").encode(x=blocks, y=kinds, tooltip=tips)
     changed = alt.Chart().mark_rect().encode(x=blocks, y=kinds, tooltip=tips, color=colour)
     layers = alt.layer(every, changed.transform_filter("datum.relative > 0"), data=frame)
-    return layers.properties(width="container", height={"step": 18})
+    return layers.properties(width="container", height=18 * int(frame["weight"].nunique()))
 
 
 CHART = Chart(
