@@ -214,10 +214,8 @@ def test_the_axis_counts_layers_or_blocks_where_all_models_have_as_many(per, tit
     spec = compiled(profile(rows, STYLES, replace(SHARE, per=per)))
     scale = next(x["scale"] for x in encodings(spec, "x") if "scale" in x)
     assert scale["domain"] == [0, end], "it ends at the last layer or block"
-    (names,) = {
-        each["calculate"] for layer in spec["layer"] for each in layer.get("transform", ()) if each.get("as") == "depth"
-    }
-    assert float(names) == end, "and names stand there, not beyond it"
+    steps = [step for layer in spec["layer"] for step in layer.get("transform", ()) if step.get("as") == "depth"]
+    assert float(steps[-1]["calculate"]) == end, "and names stand there, not beyond it"
     other = frame(layers=6)
     both = pd.concat([rows[rows["model"] == "bert"], other[other["model"] == "gpt2"]])
     assert axis_of(both)[1] == "00.250.50.751" and "depth" in axis_of(both)[0]
