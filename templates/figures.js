@@ -379,14 +379,19 @@ function move(element, put) {
   put(element);
 }
 function orderForPaper(main) {
-  const charts = main.querySelector("#glance");
-  if (charts && main.firstElementChild !== charts) move(charts, own => main.firstElementChild.after(own));
   for (const table of all(".answer > details", main)) {
     const answer = table.closest(".folded-answer, .lead-answer")?.querySelector("h2"), about = table.parentElement?.querySelector("h3");
     appendix.append(make("h3", { text: [answer, about].map(heading => heading?.textContent).filter(Boolean).join(" · ") }));
     move(table, own => appendix.append(own));
   }
   if (appendix.childElementCount) { appendix.prepend(make("h2", { text: "What the answers rest on" })); main.append(appendix); }
+  const first = main.firstElementChild, charts = main.querySelector("#glance"), figure = first.querySelector(".lead-figure"), rest = first.querySelector(":scope > .more");
+  if (figure) move(figure, own => first.querySelector(".answer").after(own));
+  if (charts && charts !== first) move(charts, own => first.after(own));
+  if (!rest) return;
+  const further = make("section", { class: "on-paper" }, make("h2", { text: `${first.querySelector("h2").textContent} (continued)` }));
+  (charts ?? first).after(further);
+  move(rest, own => further.append(own));
 }
 addEventListener("beforeprint", () => {
   root.classList.add("paper");

@@ -384,7 +384,7 @@ def _as_it_is(name: str) -> dict[str, str]:
 @cache
 def layers(room: int = 0) -> Any:
     """The axis of a model's own layers, as long as that model is deep, with room for names of lines at the right."""
-    axis = alt.Axis(tickMinStep=1, format="d", tickCount=12, grid=False)
+    axis = alt.Axis(tickMinStep=1, format="d", tickCount=12, grid=False, labelOverlap="greedy", labelSeparation=4)
     ends = {"range": [0, alt.ExprRef(f"width - (width < {WIDE} + {room} ? 0 : {room})")]} if room else {}
     return alt.X("layer:Q", title="layer", scale=alt.Scale(zero=True, nice=False, **ends), axis=axis)
 

@@ -87,8 +87,7 @@ INSERT INTO partner_numbers BY NAME
 INSERT INTO changed_weights BY NAME
   SELECT who.*, 'block' AS kind, block, weight, if(block = 2, 0, 0.001 * len(weight) * block) AS relative,
     1.5 AS stable_rank, 64 AS parameters
-  FROM who, range(1, 5) AS blocks(block), unnest(['attn.weight', 'mlp.weight']) AS weights(weight)
-  WHERE role = 'decoder';
+  FROM who, range(1, 5) AS blocks(block), unnest(['attn.weight', 'mlp.weight']) AS weights(weight);
 INSERT INTO layer_metrics BY NAME
   SELECT places.*, own.* EXCLUDE high, 'text tokens' AS view, high - 0.1 * depth AS value, value - 0.05 AS ci_low,
     value + 0.05 AS ci_high, 24 AS n
