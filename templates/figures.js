@@ -380,8 +380,8 @@ function move(element, put) {
 }
 function orderForPaper(main) {
   for (const table of all(".answer > details", main)) {
-    const answer = table.closest(".folded-answer, .lead-answer")?.querySelector("h2"), about = table.parentElement?.querySelector("h3");
-    appendix.append(make("h3", { text: [answer, about].map(heading => heading?.textContent).filter(Boolean).join(" · ") }));
+    const answer = table.closest(".folded-answer, .lead-answer")?.querySelector("h2")?.textContent;
+    appendix.append(make("h3", { text: [answer, table.parentElement?.dataset.about].filter(Boolean).join(" · ") }));
     move(table, own => appendix.append(own));
   }
   if (appendix.childElementCount) { appendix.prepend(make("h2", { text: "What the answers rest on" })); main.append(appendix); }

@@ -98,7 +98,7 @@ def test_paper_has_a_key_the_choices_in_words_and_every_chart_in_ink_on_white(ta
 
 ANSWER = """
 <details class="folded-answer"><summary>Why?</summary><h2>Why?</h2>
-<article class="claim answer"><h3>bert</h3><p>Because.</p>
+<article class="claim answer" data-about="bert"><h3>bert</h3><p>Because.</p>
 <details><summary>What it rests on</summary><table><tr><td>1</td></tr></table></details></article></details>
 """
 
