@@ -61,7 +61,7 @@ _RATIO = Size(
 def losses(frame: Any, styles: Styles) -> Any:
     """Draw the lost energy over layers, a line for each scale and format; ``value`` is its decimal logarithm."""
     lines = parts.NamedLines.of(frame, "scale", "value", [f"one scale per {name}" for name in SCALES])
-    axis = alt.Axis(labelExpr=parts.typeset("pow(10, datum.value)"), **_ticks(*lines.reach))
+    axis = alt.Axis(labelExpr=parts.typeset("(pow(10, datum.value) * (1 + 1e-9))"), **_ticks(*lines.reach))
     y = alt.Y("value:Q", title="energy lost", scale=alt.Scale(domain=list(lines.reach), nice=True), axis=axis)
     tooltip = parts.tooltips("kind", "scale", "layer", "lost")
     return parts.by_kind(lines, frame, {"INT8": [1, 0], "FP8": [1, 3]}, y, tooltip)
