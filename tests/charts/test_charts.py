@@ -19,7 +19,7 @@ from reporter.charts import drawing, parts
 from reporter.charts.curves import explained, heights, of_types, types
 from reporter.charts.drawing import bare_spec, tidy
 from reporter.charts.layout import Scene
-from reporter.charts.models import dots, pairs
+from reporter.charts.models import dots, pairs, which_score
 from reporter.charts.profile import profile, ticks, training
 from reporter.charts.styles import DECODER, ENCODER, LIGHT, style_models
 from reporter.core.numbers import short
@@ -177,6 +177,12 @@ def test_models_stand_in_the_order_of_the_legend_and_layers_of_a_pair_and_steps_
     many = ticks(list(range(0, 1540, 10)))
     assert ticks([0, 50, 600]) == [0, 50, 600] and ticks([0, 30, 75, 80, 150, 160, 300]) == [0, 30, 75, 150, 300]
     assert len(many) <= 8 and (many[0], many[-1]) == (0, 1530)
+
+
+def test_a_score_has_its_title():
+    scene = replace(SCENE, statistics={"loss.lm": "language-model loss"})
+    (pick,) = which_score(pd.DataFrame({"score": ["loss.lm of decoders", "sts"]}), scene)
+    assert pick.choices == {"loss.lm of decoders": "language-model loss of decoders", "sts": "sts"}
 
 
 def test_hostile_names_stay_text():
