@@ -2,11 +2,10 @@
 
 import { drawnIn } from "./charts.js";
 import { all, find, make } from "./dom.js";
-import { estimate, short } from "./numbers.js";
 import { drawTheme, given, givenAll, keep, onBack, page, part, placeOfAddress } from "./page.js";
 import { chartOf, chosen, controlsSaid, findScale, hidePanels, nameOf, refreshAll } from "./panels.js";
 import { columnsOf, csvOf, isFloor } from "./rows.js";
-import { fill } from "./tables.js";
+import { fill, written } from "./tables.js";
 import { isolated, phrase } from "./tokens.js";
 
 const root = document.documentElement;
@@ -215,10 +214,10 @@ function wrap(text, size, width) {
   return lines;
 }
 // Legends of the columns that a chart has colours for.
-function withLegends(spec, title, present) {
+function withLegends(spec, title, present, width) {
   if (!spec || typeof spec !== "object") return spec;
-  if (Array.isArray(spec)) return spec.map(part => withLegends(part, title, present));
-  const own = Object.fromEntries(Object.entries(spec).map(([name, part]) => [name, withLegends(part, title, present)]));
+  if (Array.isArray(spec)) return spec.map(part => withLegends(part, title, present, width));
+  const own = Object.fromEntries(Object.entries(spec).map(([name, part]) => [name, withLegends(part, title, present, width)]));
   for (const channel of ["color", "shape", "strokeDash"]) {
     const encoding = own.encoding?.[channel];
     if (!encoding?.field || encoding.legend !== null) continue;
@@ -226,26 +225,27 @@ function withLegends(spec, title, present) {
     if (ramp) delete own.encoding.stroke;
     const values = encoding.scale?.domain?.filter(name => present.has(name));
     if (values?.length === 0) continue;  // a legend of nothing has no finite bounds
-    own.encoding[channel] = { ...encoding, legend: { orient: "top", title: ramp ? title : null, ...(ramp ? { type: "gradient", gradientLength: 140, gradientThickness: 8 } : { values, columns: 5, symbolOpacity: 1 }) } };
+    const columns = Math.max(1, Math.floor(width / (34 + 0.55 * LABEL * Math.max(8, ...(values ?? []).map(value => String(value).length)))));
+    own.encoding[channel] = { ...encoding, legend: { orient: "top", title: ramp ? title : null, ...(ramp ? { type: "gradient", gradientLength: 140, gradientThickness: 8 } : { values, columns, symbolOpacity: 1 }) } };
   }
   return own;
 }
 // A panel as a part of that chart: as Vega has it, or the picture of a canvas.
-function partOf(panel, number, title) {
+function partOf(panel, number, title, width) {
   const subtitle = [...panel.sentence.children].map(part => String(part.textContent)).filter(Boolean);
   const heading = panel.label ? { title: { text: panel.label, subtitle } } : {};
   const drawn = drawnIn(panel.plot), canvas = panel.plot.querySelector("canvas");
   if (!drawn) {
-    const { clientWidth: width, clientHeight: height } = canvas;
-    const mark = { type: "image", url: canvas.toDataURL("image/png"), width, height, align: "left", baseline: "top", x: 0, y: 0 };
-    return { part: { ...heading, width, height, data: { values: [{}] }, mark, view: { stroke: null } }, width };
+    const size = { width: canvas.clientWidth, height: canvas.clientHeight };
+    const mark = { type: "image", url: canvas.toDataURL("image/png"), ...size, align: "left", baseline: "top", x: 0, y: 0 };
+    return { part: { ...heading, ...size, data: { values: [{}] }, mark, view: { stroke: null } }, width: size.width };
   }
   // a part of a chart has no signals of its own width and height
   const sized = JSON.parse(JSON.stringify(drawn.spec), (key, value) => (["expr", "calculate"].includes(key) && typeof value === "string" ? value.replace(/(?<!\.)\bwidth\b/g, drawn.width).replace(/(?<!\.)\bheight\b/g, drawn.height) : value));
   const { params = [], datasets, autosize, description, config, ...spec } = sized;
   const present = new Set(drawn.rows.flatMap(row => Object.values(row)));
   return {
-    part: { ...withLegends(spec, title, present), ...heading, data: { name: `rows${number}` }, width: drawn.width, height: drawn.height },
+    part: { ...withLegends(spec, title, present, width), ...heading, data: { name: `rows${number}` }, width: drawn.width, height: drawn.height },
     datasets: { ...datasets, [`rows${number}`]: drawn.rows }, params: params.filter(param => !param.select), width: drawn.width,
   };
 }
@@ -259,8 +259,8 @@ async function svgOf(figure, millimetres, title = "") {
   const panels = all(".panel", figure).filter(place => !place.hidden).map(place => /** @type {any} */ (place).panel).filter(panel => panel && !panel.plot.classList.contains("void") && (drawnIn(panel.plot) || panel.plot.querySelector("canvas")));
   if (!panels.length) throw new Error("nothing is drawn here yet");
   const scale = String(figure.querySelector(".scale:has(.ramp)")?.textContent ?? "").replace(/\s+/g, " ").trim();
-  const parts = panels.map((panel, i) => partOf(panel, i, scale));
   const columns = panels.filter(panel => panel.element.offsetTop === panels[0].element.offsetTop).length;
+  const parts = panels.map((panel, i) => partOf(panel, i, scale, columns * panels[0].plot.clientWidth));
   const across = columns * (parts[0].width + 40);
   const lines = wrap(caption(panels), 10, across);
   const quiet = getComputedStyle(find(".reading", figure)).color;
@@ -367,19 +367,46 @@ function tellBar(bar) {
   if (words.length) bar.after(make("p", { class: "on-paper panel-name" }, words.join(" · ")));
 }
 
-// No answer waits under a lid on paper.
+// No answer waits under a lid on paper. Of Overview the first answer and the main figures come first, long tables last.
 const lids = () => /** @type {HTMLDetailsElement[]} */ (all("details.folded-answer, details.more, .answer details"));
 let opened = /** @type {HTMLDetailsElement[]} */ ([]);
+const appendix = make("section", { class: "on-paper appendix" });
+const moved = /** @type {Map<Element, Comment>} */ (new Map());
+function move(element, put) {
+  const place = document.createComment("");
+  element.before(place);
+  moved.set(element, place);
+  put(element);
+}
+function orderForPaper(main) {
+  for (const table of all(".answer > details", main)) {
+    const answer = table.closest(".folded-answer, .lead-answer")?.querySelector("h2")?.textContent;
+    appendix.append(make("h3", { text: [answer, table.parentElement?.dataset.about].filter(Boolean).join(" · ") }));
+    move(table, own => appendix.append(own));
+  }
+  if (appendix.childElementCount) { appendix.prepend(make("h2", { text: "What the answers rest on" })); main.append(appendix); }
+  const first = main.firstElementChild, charts = main.querySelector("#glance"), figure = first.querySelector(".lead-figure"), rest = first.querySelector(":scope > .more");
+  if (figure) move(figure, own => first.querySelector(".answer").after(own));
+  if (charts && charts !== first) move(charts, own => first.after(own));
+  if (!rest) return;
+  const further = make("section", { class: "on-paper" }, make("h2", { text: `${first.querySelector("h2").textContent} (continued)` }));
+  (charts ?? first).after(further);
+  move(rest, own => further.append(own));
+}
 addEventListener("beforeprint", () => {
   root.classList.add("paper");
   opened = lids().filter(lid => !lid.open);
   for (const lid of opened) { fill(lid); lid.open = true; }
+  for (const main of all("main.overview")) orderForPaper(main);
   for (const bar of all(".bar, .own-bar")) tellBar(bar);
   for (const figure of all(".figure")) if (figure.offsetParent) printFigure(figure);
 });
 addEventListener("afterprint", () => {
   root.classList.remove("paper");
   for (const lid of opened) lid.open = false;
+  for (const [element, place] of moved) place.replaceWith(element);
+  moved.clear();
+  appendix.replaceChildren();
   for (const note of all(".on-paper")) note.remove();
   refreshAll();
 });
@@ -399,12 +426,12 @@ function telling(rows) {
 function tableOf(rows, title) {
   const columns = telling(rows);
   const numeric = new Set(columns.filter(name => rows.every(row => row[name] === null || typeof row[name] === "number")));
-  const text = (row, name) => (typeof row[name] !== "number" ? phrase(row[name] ?? "–", 80) : name === "value" ? estimate(row.value, row.ci_low, row.ci_high) : short(row[name]));
+  const shown = rows.slice(0, MOST), texts = Object.fromEntries([...numeric].map(name => [name, written(shown, name)]));
   const count = rows.length.toLocaleString("en");
   return make("table", {},
     make("caption", { text: rows.length > MOST ? `${title}: the first ${MOST} of ${count} rows; the CSV has them all.` : `${title}: ${count} ${rows.length === 1 ? "row" : "rows"}.` }),
     make("thead", {}, make("tr", {}, columns.map(name => make("th", { scope: "col", class: numeric.has(name) ? "n" : "", text: name.replaceAll("_", " ") })))),
-    make("tbody", {}, rows.slice(0, MOST).map(row => make("tr", {}, columns.map(name => make("td", { class: numeric.has(name) && "n", text: text(row, name) }))))));
+    make("tbody", {}, shown.map((row, place) => make("tr", {}, columns.map(name => make("td", { class: numeric.has(name) && "n", text: texts[name]?.[place] ?? phrase(row[name] ?? "–", 80) }))))));
 }
 
 async function fillTable(lid) {

@@ -61,3 +61,17 @@ export function compared(a, b, difference) {
   const decimals = [fewest, fewest + 1, fewest + 2].find(enough) ?? fewest;
   return [[...a], [...b], [shown(decimals), ...difference.slice(1)]].map(([value, low, high]) => estimate(value, low, high, decimals));
 }
+// Numbers of a column without intervals with as many decimals each: significant digits of the largest, none beside
+// hundreds. A number that would read as 0 or, beside hundreds, as 1, has its own digits.
+export function inOnePrecision(values, digits = 3) {
+  const numbers = values.filter(value => !isNull(value)), largest = Math.max(...numbers.map(Math.abs)), wide = largest >= 99.5;
+  if (!(largest >= 1e-4) || numbers.every(Number.isInteger)) return values.map(value => short(value, digits));
+  let decimals = wide ? 0 : digits - 1 - Math.floor(Math.log10(largest)) + Number(largest === 1);
+  const rises = value => Math.abs(value) < 1 && Number(Math.abs(value).toFixed(decimals)) >= 1;
+  while (!wide && decimals < MOST_DECIMALS && numbers.some(rises)) decimals += 1;
+  decimals = Math.min(decimals, MOST_DECIMALS);
+  const own = value => isNull(value) || value !== 0 && (wide ? Math.abs(value) < 1 : Number(value.toFixed(decimals)) === 0);
+  return values.map(value => (own(value) ? short(value, digits) : fixed(value, decimals)));
+}
+// A column of values with the ends of their intervals.
+export const column = numbers => (mostCertain(numbers) === null ? inOnePrecision(numbers.map(([value]) => value)) : estimates(numbers));

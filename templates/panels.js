@@ -582,6 +582,7 @@ function arrange() {
     place.classList.toggle("two", own.length === 2);
   }
   document.documentElement.classList.toggle("comparing", slots[1] !== null);
+  for (const option of /** @type {HTMLOptionElement[]} */ (all("#slot-1 option"))) option.hidden = option.disabled = option.value === String(slots[0]);
   const models = slots.flatMap(slot => (slot === null ? [] : [page.who[slot].key.replace(/\|[^|]*$/, "")]));
   for (const sentence of all(".said[data-of]")) sentence.hidden = !models.includes(sentence.dataset.of);
 }
@@ -616,6 +617,7 @@ export function showSlots() {
     const who = page.who.findIndex(({ key }) => key === given(String(name)));
     if (who >= 0) slots[slot] = who;
   }
+  if (slots[0] === slots[1]) slots[1] = null;
   const layer = given("layer");
   at = layer !== null && /^\d+$/.test(layer) ? Math.min(Number(layer), stops(slots[0]).length - 1) : middle();
   for (const slot of [0, 1]) {
@@ -624,6 +626,11 @@ export function showSlots() {
     select?.addEventListener("change", () => {
       const depth = at / Math.max(1, stops(slots[0]).length - 1);
       slots[slot] = select.value === "" ? null : Number(select.value);
+      if (slots[0] === slots[1]) {  // no model stands beside itself
+        slots[1] = null;
+        /** @type {any} */ (find("#slot-1")).value = "";
+        keep("beside", null);
+      }
       if (slot === 0) at = Math.round(depth * Math.max(0, stops(slots[0]).length - 1));
       keep(slot ? "beside" : "model", select.value === (slot ? "" : "0") ? null : page.who[Number(select.value)].key);
       keepStop();

@@ -1,7 +1,7 @@
 // Tables: large ones that wait in a closed section, and rows that a page draws as a table.
 
 import { all, make } from "./dom.js";
-import { estimate, short } from "./numbers.js";
+import { column, inOnePrecision } from "./numbers.js";
 import { tokenNode } from "./tokens.js";
 
 // A collapsed section may have a large table as text in a <noscript>: it becomes elements when the section is first opened.
@@ -18,6 +18,8 @@ for (const lid of /** @type {HTMLDetailsElement[]} */ (all("details:has(> noscri
   if (lid.open) fill(lid);
   else lid.addEventListener("toggle", () => fill(lid), { once: true });
 }
+// The texts of a column of rows: its numbers have one precision, a value its interval.
+export const written = (rows, name) => (name === "value" ? column(rows.map(row => [row.value, row.ci_low, row.ci_high])) : inOnePrecision(rows.map(row => row[name])));
 // Rows as a table, in parts where a column says so; tokens are shown as such.
 export function table(rows, { options, title }) {
   const ends = options.split ? [...new Set(rows.map(row => row[options.split]))] : [null];
@@ -32,12 +34,13 @@ export function table(rows, { options, title }) {
 function tableOfEnd(rows, options) {
   const columns = options.columns.filter(([name]) => rows.some(row => row[name] !== null && row[name] !== undefined));
   const heading = ([name, text]) => (name === "value" && options.valueName ? String(rows[0][options.valueName]).replaceAll("_", " ") : text);
-  const cell = row => ([name, , kind]) => {
-    if (kind !== "token") return make("td", { class: "n" }, String(kind === "whole" ? row[name] ?? "–" : name === "value" ? estimate(row.value, row.ci_low, row.ci_high) : typeof row[name] === "number" ? short(row[name]) : row[name] ?? "–"), name === "value" && row.certain === false && make("small", { class: "warning", text: "up to rounding" }));
+  const texts = Object.fromEntries(columns.filter(([, , kind]) => kind === "number").map(([name]) => [name, written(rows, name)]));
+  const cell = (row, place) => ([name, , kind]) => {
+    if (kind !== "token") return make("td", { class: "n" }, String(texts[name]?.[place] ?? row[name] ?? "–"), name === "value" && row.certain === false && make("small", { class: "warning", text: "up to rounding" }));
     const id = row[options.ids?.[name]];
     return make("td", {}, tokenNode(row[name], 40), id !== null && id !== undefined && make("small", { class: "id", text: String(id) }));
   };
   return make("table", {},
     make("thead", {}, make("tr", {}, columns.map(column => make("th", { scope: "col", class: column[2] === "token" ? "" : "n", text: heading(column) })))),
-    make("tbody", {}, rows.map(row => make("tr", {}, columns.map(cell(row))))));
+    make("tbody", {}, rows.map((row, place) => make("tr", {}, columns.map(cell(row, place))))));
 }

@@ -192,7 +192,9 @@ def axis(
     null = [value for value in chance if math.isfinite(value)]
     if not numbers:
         return Axis(0.0, 1.0)
-    low, high = min(numbers), max(numbers)
+    # an interval may reach where no value can be
+    low = min(numbers) if bounds[0] is None else max(min(numbers), bounds[0])
+    high = max(numbers) if bounds[1] is None else min(max(numbers), bounds[1])
     if low == high:
         pad = abs(low) * 0.1 or 0.5
         low, high = low - pad, high + pad

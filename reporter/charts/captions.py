@@ -107,7 +107,8 @@ def of_training(rows: pd.DataFrame, scene: Scene) -> str:
     clauses = []
     for name, group in groups:
         starts, ends = [line.values[0] for line in group], [line.values[-1] for line in group]
-        digits, size = digits_of([*starts, *ends]), max(map(abs, [*starts, *ends]))
+        # a range need not tell its models apart
+        digits, size = digits_of([*starts, *ends]) if len(group) == 1 else 2, max(map(abs, [*starts, *ends]))
         first, last = min(line.places[0] for line in group), max(line.places[-1] for line in group)
         clauses.append(
             f"{name}: {span(starts, digits, size)} (step\xa0{whole(first)}) to {span(ends, digits, size)} "

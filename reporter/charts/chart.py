@@ -102,7 +102,7 @@ class Chart:
         picks: its own selectors.
         value: the column of its values.
         legend: the scale that is explained above it: ``depth``, ``cuts``, ``shares``, ``similarity``, ``angle``,
-            ``methods``, ``attention``, ``cosine`` or none.
+            ``methods``, ``attention``, ``change``, ``cosine`` or none.
         key: the column whose colours are listed above it.
         lead: what to look for, at most 14 words.
         mind: a caution for readers, at most 25 words; no other caution repeats it.

@@ -206,5 +206,7 @@ def titled(frame: pd.DataFrame, scene: Scene, first: Sequence[str] = ()) -> Pick
     """Return a selector of statistics by their titles, in the order of their definitions; floors come last."""
     titles = scene.statistics
     names = choices(frame, "statistic", "Statistic", list(dict.fromkeys([*first, *titles]))).choices
-    labels = {name: titles.get(name) or f"floor of: {titles.get(name.removesuffix('_floor'), name)}" for name in names}
+    labels = {
+        name: titles.get(name) or f"chance level of {titles.get(name.removesuffix('_floor'), name)}" for name in names
+    }
     return Pick("statistic", "Statistic", labels)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts import parts
 from reporter.charts.layout import ASKED, BY_ROLE, Pick, Scene, choices, corpora, panels_of, titled
 from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles, alt
-from reporter.core.numbers import estimate, p_value, short, whole
+from reporter.core.numbers import estimate, estimates, p_value, short, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +78,8 @@ def correlations(frame: pd.DataFrame, styles: Styles, titles: Mapping[str, str])
     axis = alt.Axis(grid=True, values=[-1, -0.5, 0, 0.5, 1], format="~g")
     x = alt.X("value:Q", title="correlation", scale=scale, axis=axis)
     # null sort keeps the order of the rows, which is that of the query
-    label = f"{json.dumps(dict(titles))}[datum.value] || datum.value"
+    floors = {f"{name}_floor": f"chance level of {title}" for name, title in titles.items()}
+    label = f"{json.dumps(dict(titles) | floors)}[datum.value] || datum.value"
     axis = alt.Axis(labelLimit=240, domain=False, grid=False, labelExpr=label)
     y = alt.Y("feature:N", title=None, sort=None, axis=axis)
     place = alt.YOffset("method:N", scale=alt.Scale(domain=METHODS, paddingOuter=0.5))
@@ -116,12 +117,18 @@ def correlation_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
             of_method = rows.loc[rows["method"] == method, numbers].to_dict("records")
             row[method] = of_method[0] if of_method else dict.fromkeys(numbers)
         table.append(row)
+    for method in METHODS:
+        texts = estimates([tuple(row[method][name] for name in ("value", "ci_low", "ci_high")) for row in table])
+        for row, text in zip(table, texts, strict=True):
+            row[method]["text"] = text
     return sorted(table, key=lambda row: (row["strength"] != row["strength"], -row["strength"]))
 
 
 def which_score(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
-    """A control for the score that features are compared with."""
-    return [choices(frame, "score", "Score")]
+    """A control for the score that features are compared with, such as ``loss.lm of decoders``, by its title."""
+    scores = {score: score.partition(" of ") for score in choices(frame, "score", "Score").choices}
+    titles = {score: scene.statistics.get(name, name) + of + whose for score, (name, of, whose) in scores.items()}
+    return [Pick("score", "Score", titles)]
 
 
 # Heat maps: a number for each two layers, and how far each run of consecutive blocks turns the states.

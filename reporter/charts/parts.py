@@ -252,7 +252,8 @@ def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool
     """Return the name of each model at the end of its line, where the page has room for it."""
     rows = without_overlay(without_baselines(lines, styles))
     shown = f"room && width >= {NARROW}"
-    text = ends_of_lines(rows, "model", "value", along, _from_top(log))
+    end = str(x["scale"]["domain"][1]) if along == "depth" else ""
+    text = ends_of_lines(rows, "model", "value", along, _from_top(log), end)
     text = text.transform_calculate(label="replace(datum.model, /^mean of /, '')")
     text = text.mark_text(
         **LABEL,
@@ -264,7 +265,7 @@ def end_labels(lines: Any, styles: Styles, x: Any, y: Any, along: str, log: bool
     return text.encode(x=x, y=y, text="label:N", color=color(styles), opacity=lit(1, 0.15))
 
 
-def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str) -> Any:
+def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str, end: str = "") -> Any:
     """Return the place of the name of each line, right of all lines, and in ``shift`` how far it moves to overlap none.
 
     Places run from the top of the axis, in shares of its height. The new ones are the mean of two orders with a least
@@ -276,6 +277,7 @@ def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str) -> A
         value: the column of its values.
         along: the column along which it runs.
         place: an expression for the place of ``datum.last``.
+        end: the end of the axis, where names stand; that of the longest line by default.
     """
     ends = rows.transform_filter(f"isValid(datum.{value})")
     ends = ends.transform_aggregate(last=f"argmax({along})", groupby=[name])
@@ -289,9 +291,7 @@ def ends_of_lines(rows: Any, name: str, value: str, along: str, place: str) -> A
     even = f"(datum.down + datum.up) / 2 + datum.rank * {LABEL_GAP}"
     inside = f"max((datum.rank - 0.5) * {LABEL_GAP}, min({even}, 1 - (datum.lines - datum.rank) * {LABEL_GAP}))"
     # a shorter line's name stands beside the others, not over them, and right of the axis
-    return ends.transform_calculate(
-        shift=f"{inside} - datum.place", **{along: "1" if along == "depth" else "datum.end"}
-    )
+    return ends.transform_calculate(shift=f"{inside} - datum.place", **{along: end or "datum.end"})
 
 
 def _from_top(log: bool) -> str:
@@ -384,7 +384,7 @@ def _as_it_is(name: str) -> dict[str, str]:
 @cache
 def layers(room: int = 0) -> Any:
     """The axis of a model's own layers, as long as that model is deep, with room for names of lines at the right."""
-    axis = alt.Axis(tickMinStep=1, format="d", tickCount=12, grid=False)
+    axis = alt.Axis(tickMinStep=1, format="d", tickCount=12, grid=False, labelOverlap="greedy", labelSeparation=4)
     ends = {"range": [0, alt.ExprRef(f"width - (width < {WIDE} + {room} ? 0 : {room})")]} if room else {}
     return alt.X("layer:Q", title="layer", scale=alt.Scale(zero=True, nice=False, **ends), axis=axis)
 
@@ -503,12 +503,17 @@ def by_kind(
     lines: NamedLines, frame: pd.DataFrame, dashes: Mapping[str, list[int]], y: Any, tooltip: Sequence[Any],
     *below: Callable[[Any], Any],
 ) -> Any:  # fmt: skip
-    """Draw lines over layers, each in the colour of what it is of and dashed by its kind, the first one named."""
+    """Draw lines over layers, each in the colour of what it is of and dashed by its kind, the first one named.
+
+    Only lines of the first kind have points that are seen: on dashes and dots they would hide them.
+    """
+    first = quoted(next(iter(dashes)))
     kinds = alt.Scale(domain=list(dashes), range=list(dashes.values()))
     base = alt.Chart().encode(x=lines.x, color=lines.color, detail=alt.Detail("kind:N"))
     line = base.mark_line(strokeWidth=1.9, aria=False)
     line = line.encode(y=y, strokeDash=alt.StrokeDash("kind:N", scale=kinds, legend=None), opacity=lines.opacity)
-    points = base.mark_point(filled=True, size=40).encode(y=y, tooltip=tooltip, opacity=lines.opacity)
-    labels = lines.labels(alt.Chart().transform_filter(f"datum.kind === {quoted(next(iter(dashes)))}"), y)
+    seen = alt.FillOpacityValue(0, condition={"test": f"datum.kind === {first}", "value": 1})
+    points = base.mark_point(filled=True, size=40).encode(y=y, tooltip=tooltip, opacity=lines.opacity, fillOpacity=seen)
+    labels = lines.labels(alt.Chart().transform_filter(f"datum.kind === {first}"), y)
     drawn = alt.layer(here(), *(make(base) for make in below), labels, line, points, data=frame)
     return drawn.add_params(*at_params(bring="")).properties(width="container", height=260)

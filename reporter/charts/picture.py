@@ -51,6 +51,7 @@ LEGENDS = {
     "similarity": "similarity (first model upwards, second to the right)",
     "angle": "angle/π between the states before and after (unrelated states: 0.5)",
     "attention": "mean attention weight on the first token",
+    "change": "relative change (logarithmic)",
     "cosine": "cosine",
 }
 """Titles of the legends of colour scales."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from reporter.charts import SENTENCES, Chapter, Chart, choices
+from reporter.charts import SENTENCES, Chapter, Chart, Pick, choices
 from reporter.core.errors import ReporterError
 from reporter.core.places import POOLINGS
 from reporter.core.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
@@ -35,6 +35,8 @@ from reporter.study.part import AsPath, Name, Part, Text, one_of, wrong
 from reporter.texts.excerpts import EXCERPT, begins
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from reporter.metrics._items import EncodedText
     from reporter.models.places import Place
     from reporter.models.sentence import SentencePipeline
@@ -51,6 +53,14 @@ SHORTEST = 40
 # How vectors are treated, and how many principal axes are removed.
 VARIANTS = {"raw": 0, "centred": 0, "without 1 axis": 1, "without 3 axes": 3}
 
+
+def _which_number(frame: pd.DataFrame) -> Pick:
+    """Return the selector of a set of pairs and its number, by the title of the number."""
+    titles = {statistic.name: statistic.title for statistic in STATISTICS}
+    pairs = {part: part.rpartition(", ") for part in choices(frame, "part", "Pairs").choices}
+    return Pick("part", "Pairs", {part: f"{name}: {titles[number]}" for part, (name, _, number) in pairs.items()})
+
+
 BY_LAYER = Chart(
     "sentences.partners",
     "Scores and partners by layer",
@@ -61,9 +71,10 @@ FROM partner_numbers CROSS JOIN (VALUES ('accuracy'), ('floor')) AS kinds(kind)
 WHERE study = $study AND site IN ('embedding', 'block')
 ORDER BY model, checkpoint, partner_set, statistic DESC, main DESC, pooling, substr(method, 9), method DESC, kind, layer
 """,
-    accuracies("method", "accuracy", "floor", title="number"),
+    accuracies("method", "accuracy", "floor", title=None),
+    naming="{part}",
     lead="Colour: vectors as they are, centred, or without their first axes. Dotted: chance level.",
-    picks=lambda frame, scene: [choices(frame, "part", "Pairs"), choices(frame, "pooling", "Pooling")],
+    picks=lambda frame, scene: [_which_number(frame), choices(frame, "pooling", "Pooling")],
     chapter=Chapter(SENTENCES, "partners", "Pairs", "Do cosines of pairs follow human scores, or find the partner?", 5),
     key="method",
     statistics=("*",),

@@ -50,7 +50,7 @@ CHAPTER = Chapter(
 DASHES = {"accuracy": [1, 0], "control": [6, 3], "floor": [1, 3]}
 
 
-def accuracies(column: str, *kinds: str, title: str = "accuracy") -> Callable[[pd.DataFrame, Styles], Any]:
+def accuracies(column: str, *kinds: str, title: str | None = "accuracy") -> Callable[[pd.DataFrame, Styles], Any]:
     """Return what draws accuracies over layers: a colour for each value of a column, a dash for each kind."""
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:

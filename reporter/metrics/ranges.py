@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -59,22 +60,39 @@ _RATIO = Size(
 
 def losses(frame: Any, styles: Styles) -> Any:
     """Draw the lost energy over layers, a line for each scale and format; ``value`` is its decimal logarithm."""
-    lines = parts.NamedLines.of(frame, "scale", "value", list(SCALES))
-    axis = alt.Axis(labelExpr=parts.typeset("pow(10, datum.value)"), tickMinStep=1)
+    lines = parts.NamedLines.of(frame, "scale", "value", [f"one scale per {name}" for name in SCALES])
+    axis = alt.Axis(labelExpr=parts.typeset("(pow(10, datum.value) * (1 + 1e-9))"), **_ticks(*lines.reach))
     y = alt.Y("value:Q", title="energy lost", scale=alt.Scale(domain=list(lines.reach), nice=True), axis=axis)
     tooltip = parts.tooltips("kind", "scale", "layer", "lost")
     return parts.by_kind(lines, frame, {"INT8": [1, 0], "FP8": [1, 3]}, y, tooltip)
 
 
+def _ticks(low: float, high: float) -> Mapping[str, Any]:
+    """Return the ticks of an axis of logarithms: powers of ten, or where these are few 1, 2 and 5 times each."""
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    steps = (1,) if high - low > 2 else (1, 2, 5)
+    values = [value for power in powers for step in steps if low <= (value := power + math.log10(step)) <= high]
+    return {"values": values} if len(values) > 1 else {}
+
+
 _LOST = """
 SELECT model, role, checkpoint, step, corpus, view, upper(split_part(statistic, '_', 1)) AS kind, n,
-  split_part(statistic, '_', 2) AS scale, layer, depth, log10(nullif(value, 0)) AS value, value AS lost
+  'one scale per ' || split_part(statistic, '_', 2) AS scale, layer, depth, log10(nullif(value, 0)) AS value,
+  value AS lost
 FROM layer_metrics WHERE study = $study AND metric = $metric AND regexp_matches(statistic, '^(int8|fp8)_[a-z]+$')
   AND site IN ('embedding', 'block') ORDER BY corpus, view, role, model, step, checkpoint, kind DESC, scale, layer
 """
-_TITLE = "energy lost by rounding to 8 bits (solid: INT8, dotted: FP8)"
 LOST = Chart(
-    "ranges.lost", _TITLE, _LOST, losses, facet="model", picks=corpora, statistics=LOSSES, alone=True, key="scale"
+    "ranges.lost",
+    "energy lost by rounding to 8 bits",
+    _LOST,
+    losses,
+    lead="Share of a state's squared length. Solid: INT8; dotted: FP8.",
+    facet="model",
+    picks=corpora,
+    statistics=LOSSES,
+    alone=True,
+    key="scale",
 )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from reporter.charts import Chapter, Chart, parts
 from reporter.charts.styles import Styles, alt
 from reporter.core.errors import ReporterError
+from reporter.core.numbers import counted, span
 from reporter.core.sources import BIBLIOGRAPHY
 from reporter.core.table import WEIGHTS, Comparable, OfModel, column
 from reporter.metrics.analysis import Context, analysis
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
 
+    from reporter.charts.layout import Scene
     from reporter.models.load import LoadedModel
 
 _WHERE = "kind || if(kind = 'block', ' ' || block, '')"
@@ -56,24 +58,33 @@ def heat(frame: pd.DataFrame, styles: Styles) -> Any:
         grid=False, domain=False, labelAngle=0, labelOverlap=True, labelExpr="datum.value ? datum.value : 'none'"
     )
     blocks = alt.X("block:O", axis=axis)
-    colour = alt.Color("relative:Q", scale=alt.Scale(type="log", scheme="viridis"), title="relative change")
+    colour = alt.Color("relative:Q", scale=alt.Scale(type="log", scheme="viridis"), legend=None)
     tips = parts.tooltips("block", "weight", "relative", "stable_rank", "parameters")
     every = alt.Chart().mark_rect(color="#8884").encode(x=blocks, y=kinds, tooltip=tips)
     changed = alt.Chart().mark_rect().encode(x=blocks, y=kinds, tooltip=tips, color=colour)
     layers = alt.layer(every, changed.transform_filter("datum.relative > 0"), data=frame)
-    return layers.properties(width="container", height={"step": 18})
+    return layers.properties(width="container", height=18 * int(frame["weight"].nunique()))
+
+
+def of_changes(rows: pd.DataFrame, scene: Scene) -> str:
+    """Say how large the changes are that the colours run over."""
+    changed = rows.loc[rows["relative"] > 0, "relative"].tolist()
+    return f"relative change of {len(changed)} of {counted(len(rows), 'weight')}: {span(changed)}" if changed else ""
 
 
 CHART = Chart(
     "weight_change.blocks",
     "Change of the weights by block",
     """
-SELECT model, checkpoint, block, if(kind = 'block', '', kind || ' ') || weight AS weight, relative, stable_rank,
-  parameters
+SELECT model, checkpoint, block,
+  if(kind = 'block', weight, kind || ' ' || regexp_replace(weight, '^embeddings[.]', '')) AS weight, relative,
+  stable_rank, parameters
 FROM changed_weights WHERE study = $study ORDER BY model, checkpoint, kind = 'head', block > 0, weight, block
 """,
     heat,
-    lead="Grey: exactly the weights of the base. The colours are logarithmic.",
+    say=of_changes,
+    legend="change",
+    lead="Grey: exactly the weights of the base.",
     mind="A small change of a weight may change the output much, and a large one little.",
     columns=("relative", "stable_rank"),
     sources=(BIBLIOGRAPHY["he2025understanding"],),

@@ -240,7 +240,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Definition], m
     apply = sample.apply if sample else None
     sections = _sections(read, name, catalogue, [row["metric"] for row in cells], trained, main_only, apply)
     claims = read_claims(read, name)
-    findings = read_findings(read, name, study.get("looked_at"), scene.styles)
+    findings = read_findings(read, scene, study.get("looked_at"))
     contents = Contents(study, scene, tuple(sections), models, corpora, cells, claims, findings)
     if main_only:
         return contents

@@ -20,6 +20,7 @@ from reporter.store.rows import as_named
 if TYPE_CHECKING:
     import pandas as pd
 
+    from reporter.charts.layout import Scene
     from reporter.charts.styles import Styles
 
 WIDTH, HEIGHT, MARGIN = 240, 84, 5
@@ -39,7 +40,7 @@ class ShownFindings:
 
     Args:
         all: by rank, each with its ``row``, its ``detail``, its ``picture``, the ``link`` to its figure with its token
-            set, or both, and the name of these (``tokens``).
+            set, or both, and what it is ``about``: models, corpora and token sets in words.
         looked_at: how many questions were asked; None where numbers changed since.
         sql: the query.
         frame: what it returned.
@@ -56,15 +57,9 @@ class ShownFindings:
         return [f"{finding['row']['metric']}.{finding['row']['statistic']}" for finding in self.all]
 
 
-def read_findings(read: Read, study: str, looked_at: int | None, styles: Styles) -> ShownFindings:
-    """Read and lay out the findings of a study.
-
-    Args:
-        read: runs a query.
-        study: id of the study.
-        looked_at: the column of ``studies``.
-        styles: how models are drawn.
-    """
+def read_findings(read: Read, scene: Scene, looked_at: int | None) -> ShownFindings:
+    """Read and lay out the findings of a study; ``looked_at`` is the column of ``studies``."""
+    study, models = scene.study, [style.model for style in scene.styles.own]
     sql = filled(FINDINGS, study=study)
     frame = read(sql)
     findings = []
@@ -72,10 +67,15 @@ def read_findings(read: Read, study: str, looked_at: int | None, styles: Styles)
         detail = parsed(row["detail"], dict)
         views = PAIR if row["kind"] == "sinks" else (row["view"],)
         link, tokens = figure_link(str(row["chart"]), *views), listed(views)
-        findings.append(
-            {"row": row, "detail": detail, "picture": picture(row, detail, styles), "link": link, "tokens": tokens}
-        )
+        about = _about(row["model"], "models", models), _about(row["corpus"], "corpora", scene.corpora), tokens
+        finding = {"row": row, "detail": detail, "link": link, "about": about}
+        findings.append(finding | {"picture": picture(row, detail, scene.styles)})
     return ShownFindings(tuple(findings), looked_at, sql, frame)
+
+
+def _about(name: Any, plural: str, every: Sequence[str]) -> str:
+    """Return what a finding is about: one of several models or corpora, the only one, or all of them."""
+    return str(name or (every[0] if len(every) == 1 else f"all {plural}"))
 
 
 def picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -> Row | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -344,8 +345,19 @@ def read_sinks(read: Read, study: str, models: Sequence[Row]) -> Row | None:
         return None
     rules = dict.fromkeys(str(row["sink_rule"]) for row in models if row.get("sink_rule"))
     sentence = _effect_of_threshold(read_rows(read, CUT_MATTERS, study))
-    more = max(0, len(sinks) - MOST_ROWS)
-    return {"rule": "; or ".join(rules), "said": sentence, "all": sinks, "rows": sinks[:MOST_ROWS], "more": more}
+    rows = _of_each_model(sinks, MOST_ROWS)
+    shown = {"rows": rows, "more": len(sinks) - len(rows)}
+    return {"rule": "; or ".join(rules), "said": sentence, "all": sinks, **shown}
+
+
+def _of_each_model(rows: Sequence[Row], most: int) -> list[Row]:
+    """Return the first rows of each model in turn, in the order of all: a model and its base share their sinks."""
+    seen: Counter[Any] = Counter()
+    ranks = []
+    for number, row in enumerate(rows):
+        ranks.append((seen[row["model"]], number))
+        seen[row["model"]] += 1
+    return [rows[number] for _, number in sorted(sorted(ranks)[:most], key=lambda rank: rank[1])]
 
 
 def _effect_of_threshold(rows: Sequence[Mapping[str, Any]]) -> str:

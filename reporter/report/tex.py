@@ -9,7 +9,7 @@ from typing import Any
 from reporter.charts.formulas import as_plain, pieces
 from reporter.charts.picture import Figure
 from reporter.charts.styles import ordered
-from reporter.core.numbers import estimate, is_null, p_value, whole
+from reporter.core.numbers import Measured, estimate, estimates, is_null, p_value, whole
 from reporter.core.places import place as layer_name
 from reporter.judge.facts import with_analyses
 from reporter.report.citing import in_words, read_passes, span
@@ -267,16 +267,21 @@ def profile_tables(figure: Figure, width: float) -> list[PaperTable]:
     for panel, rows in figure.panels() if chart.kind == "profile" else ():
         rows = rows[rows["value"].notna() & rows["layer"].notna() & ~rows["statistic"].str.endswith("_floor")]
         models = ordered(list(map(str, rows["model"].unique())), figure.scene.styles.names)
-        cells: dict[str, dict[str, str]] = {}
+        own = {model: dict[str, Measured]() for model in models}
+        layers: dict[str, None] = {}
         for row in sorted(rows_of(rows), key=lambda row: (row["layer"], row["site"] == "final")):
             layer = layer_name(int(row["layer"]), step).rpartition(" ")[2]
             layer = "final norm" if row["site"] == "final" else layer
-            cells.setdefault(layer, {})[str(row["model"])] = _estimate(row)
-        if cells and len(models) <= MOST_MODELS:
+            layers[layer] = None
+            own[str(row["model"])][layer] = row["value"], row["ci_low"], row["ci_high"]
+        texts = {
+            model: dict(zip(numbers, estimates(list(numbers.values())), strict=True)) for model, numbers in own.items()
+        }
+        if layers and len(models) <= MOST_MODELS:
             caption = f"{figure.quantity} with 95 % intervals{f', on {panel.label}' if panel.label else ''}. {said}"
-            rows_of_models = [[by_model.get(model, "–") for by_model in cells.values()] for model in models]
+            rows_of_models = [[texts[model].get(layer, "–") for layer in layers] for model in models]
             grid = PaperTable("-".join(filter(None, (name, panel.value))), caption.strip(), {}, rows_of_models)
-            tables += split(grid, list(cells), models, width, "Block" if step else "Layer")
+            tables += split(grid, list(layers), models, width, "Block" if step else "Layer")
     return tables
 
 

@@ -96,6 +96,27 @@ def test_paper_has_a_key_the_choices_in_words_and_every_chart_in_ink_on_white(ta
     tab.assert_quiet()
 
 
+ANSWER = """
+<details class="folded-answer"><summary>Why?</summary><h2>Why?</h2>
+<article class="claim answer" data-about="bert"><h3>bert</h3><p>Because.</p>
+<details><summary>What it rests on</summary><table><tr><td>1</td></tr></table></details></article></details>
+"""
+
+
+def test_on_paper_figures_follow_what_comes_first_and_tables_of_answers_come_last(tab, reports):
+    tab.open(reports / "whole" / "index.html")
+    tab.run("document.querySelector('main').firstElementChild.insertAdjacentHTML('afterend', arguments[0])", ANSWER)
+    parts = "return [...document.querySelector('main').children].map(own => own.id || own.className)"
+    before = tab.run(parts)
+    tab.run("dispatchEvent(new Event('beforeprint'))")
+    printed = tab.run(parts)
+    assert printed[:3] == [before[0], "glance", "folded-answer"] and printed[-1] == "on-paper appendix"
+    (table,) = tab.texts(".appendix")
+    assert "Why? · bert" in table and tab.run("return document.querySelector('.appendix details').open")
+    tab.run("dispatchEvent(new Event('afterprint'))")
+    assert tab.run(parts) == before and not tab.run("return document.querySelector('.answer > details').open")
+
+
 def test_paper_shows_the_charts_that_nobody_scrolled_to(tab, reports):
     tab.open(reports / "exhibited" / "weights.html", height=300)
     tab.until(READY)

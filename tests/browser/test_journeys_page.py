@@ -182,4 +182,11 @@ def test_one_slider_moves_every_picture_and_a_second_model_stands_beside_and_the
     tab.until("return document.getElementById('slot-1').value === '1'")
     assert tab.texts("#stop-label") == stop
     tab.until(f"return document.querySelectorAll('{NAMES}').length === 2")
+    others = (
+        "return [...document.querySelectorAll('#slot-1 option')].filter(own => !own.disabled).map(own => own.value)"
+    )
+    assert tab.run(others) == ["", "1", "2"], "no model is compared with itself"
+    tab.choose("#slot-0", "1")
+    tab.until(f"return document.querySelectorAll('{NAMES}').length === 1")
+    assert tab.run(others) == ["", "0", "2"] and "beside" not in tab.run("return location.search")
     tab.assert_quiet()

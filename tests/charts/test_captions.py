@@ -19,8 +19,8 @@ AXES = [([2.0, 5.0, math.nan, 4.5], [], {}, (2, 5, ""))]
 # one with two bounds starts at 0 unless it huddles far away, not at -1, and ends at 1 where that is near
 AXES += [([0.1, 0.4], [], SHARE, (0, 0.4, "")), ([0.91, 0.95], [], SHARE, (0.91, 0.95, ""))]
 AXES += [([0.2, 0.9], [], SIGNED, (0, 1, "")), ([-0.2, 0.3], [], SIGNED, (-0.2, 0.3, ""))]
-# nothing is cut off by a bound: an interval may reach beyond what the value can be
-AXES += [([0.5, 1.03], [], SHARE, (0, 1.03, ""))]
+# an interval may reach where no value can be, the axis does not: no dimension is below 0
+AXES += [([0.5, 1.03], [], SHARE, (0, 1, "")), ([-3.0, 4.0, 9.0], [], {"bounds": (0, None)}, (0, 9, ""))]
 # a near floor is drawn and a far one named
 AXES += [([0.2, 0.4], [0.1], {}, (0.1, 0.4, ""))]
 AXES += [([4.0, 6.0], [33.0, 33.0], {}, (4, 6, "chance level 33, above this axis"))]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
 
+import numpy as np
 import pandas as pd
 import pytest
 import vl_convert
@@ -18,11 +19,13 @@ from reporter.charts import drawing, parts
 from reporter.charts.curves import explained, heights, of_types, types
 from reporter.charts.drawing import bare_spec, tidy
 from reporter.charts.layout import Scene
-from reporter.charts.models import dots, pairs
+from reporter.charts.models import dots, pairs, which_score
 from reporter.charts.profile import profile, ticks, training
 from reporter.charts.styles import DECODER, ENCODER, LIGHT, style_models
 from reporter.core.numbers import short
 from reporter.metrics.base import Statistic
+from reporter.metrics.probes import accuracies
+from reporter.metrics.ranges import losses
 
 STYLES = style_models({"bert": "encoder", "gpt2": "decoder"})
 SCENE = Scene("s", STYLES, ["text tokens"], [], ["c"])
@@ -96,6 +99,24 @@ def test_lines_have_their_names_at_their_ends_apart_from_each_other():
     assert parts.room_for(STYLES) > 0 == parts.room_for(style_models({f"model {i}": "encoder" for i in range(7)}))
 
 
+def test_a_dotted_line_has_no_marks_that_hide_its_dots():
+    rows = pd.DataFrame(product(["accuracy", "floor"], range(5)), columns=["kind", "layer"])
+    chart = accuracies("method", "accuracy", "floor")(rows.assign(method="raw", value=0.1, ci_low=0, ci_high=1), STYLES)
+    marks = re.findall(r'<path aria-label="[^"]*kind: (\w+);[^>]*?fill="[^"]*"([^>]*)>', drawn_svg(chart))
+    assert [kind for kind, look in marks if 'fill-opacity="0"' not in look] == ["accuracy"] * 5
+    assert [kind for kind, look in marks if 'fill-opacity="0"' in look] == ["floor"] * 5, "they still say their number"
+
+
+@pytest.mark.parametrize(("low", "high"), [(3e-5, 4e-4), (3e-6, 0.2), (0.015, 0.06)])
+def test_an_axis_of_logarithms_has_round_ticks(low, high):
+    rows = pd.DataFrame(product(["INT8", "FP8"], range(5)), columns=["kind", "layer"])
+    rows = rows.assign(scale="one scale per token", value=np.linspace(math.log10(low), math.log10(high), 10), lost=0.1)
+    (axis,) = {json.dumps(y["axis"]["values"]) for y in encodings(losses(rows, STYLES).to_dict(), "y") if "axis" in y}
+    ticks = [10**value for value in json.loads(axis)]
+    assert {f"{tick:.3e}"[:5] for tick in ticks} <= {"1.000", "2.000", "5.000"}
+    assert len(ticks) > 1 and low <= min(ticks) and max(ticks) <= high
+
+
 def test_a_profile_has_a_colour_for_each_model_and_runs_over_relative_depth_from_0_to_1():
     spec = compiled(profile(frame(), STYLES, replace(SHARE, title="a b", unit="nats")))
     expected = {"domain": ["bert", "gpt2"], "range": [LIGHT[ENCODER][0], LIGHT[DECODER][0]]}
@@ -158,6 +179,12 @@ def test_models_stand_in_the_order_of_the_legend_and_layers_of_a_pair_and_steps_
     assert len(many) <= 8 and (many[0], many[-1]) == (0, 1530)
 
 
+def test_a_score_has_its_title():
+    scene = replace(SCENE, statistics={"loss.lm": "language-model loss"})
+    (pick,) = which_score(pd.DataFrame({"score": ["loss.lm of decoders", "sts"]}), scene)
+    assert pick.choices == {"loss.lm of decoders": "language-model loss of decoders", "sts": "sts"}
+
+
 def test_hostile_names_stay_text():
     name = '"); alert("x'
     statistic = Statistic(name, "<b>", "", (), floor=True)
@@ -190,8 +217,11 @@ def test_the_axis_counts_layers_or_blocks_where_all_models_have_as_many(per, tit
 
     rows = frame(layers=12)
     assert axis_of(rows) == (title, labels)
-    drawn = encodings(compiled(profile(rows, STYLES, replace(SHARE, per=per))), "x")
-    assert next(x["scale"] for x in drawn if "scale" in x)["domain"] == [0, end], "it ends at the last layer or block"
+    spec = compiled(profile(rows, STYLES, replace(SHARE, per=per)))
+    scale = next(x["scale"] for x in encodings(spec, "x") if "scale" in x)
+    assert scale["domain"] == [0, end], "it ends at the last layer or block"
+    steps = [step for layer in spec["layer"] for step in layer.get("transform", ()) if step.get("as") == "depth"]
+    assert float(steps[-1]["calculate"]) == end, "and names stand there, not beyond it"
     other = frame(layers=6)
     both = pd.concat([rows[rows["model"] == "bert"], other[other["model"] == "gpt2"]])
     assert axis_of(both)[1] == "00.250.50.751" and "depth" in axis_of(both)[0]

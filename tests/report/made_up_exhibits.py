@@ -79,6 +79,15 @@ INSERT INTO probe_poolings BY NAME
   SELECT places.*, 'classes' AS probe, pooling, pooling = 'mean' AS main, 0.9 - 0.1 * depth - 0.2 * (NOT main)::INT
     AS accuracy, 0.5 AS ci_low, 0.95 AS ci_high, 0.5 AS chance, 24 AS n
   FROM places, unnest(['mean', 'last', 'first']) AS poolings(pooling);
+INSERT INTO partner_numbers BY NAME
+  SELECT places.*, 'halves' AS partner_set, statistic, variant, 'mean' AS pooling, true AS main,
+    0.2 + 0.6 * depth - len(variant) / 90 AS value, value - 0.1 AS ci_low, value + 0.1 AS ci_high, 1 / 20 AS chance,
+    20 AS n, true AS halves
+  FROM places, unnest(['recall', 'mexa']) AS statistics(statistic), unnest(['raw', 'centred']) AS variants(variant);
+INSERT INTO changed_weights BY NAME
+  SELECT who.*, 'block' AS kind, block, weight, if(block = 2, 0, 0.001 * len(weight) * block) AS relative,
+    1.5 AS stable_rank, 64 AS parameters
+  FROM who, range(1, 5) AS blocks(block), unnest(['attn.weight', 'mlp.weight']) AS weights(weight);
 INSERT INTO layer_metrics BY NAME
   SELECT places.*, own.* EXCLUDE high, 'text tokens' AS view, high - 0.1 * depth AS value, value - 0.05 AS ci_low,
     value + 0.05 AS ci_high, 24 AS n

@@ -45,8 +45,8 @@ def chart_of(page, name):
 
 
 def test_every_chart_is_shown(pages, reports):
-    chapters = {"weights": ["distributions", "picture", "ends", "positions"]}
-    chapters |= {"texts": ["groups", "pairs", "clouds", "probes"]}
+    chapters = {"weights": ["changed", "distributions", "picture", "ends", "positions"]}
+    chapters |= {"texts": ["groups", "pairs", "clouds", "probes", "partners"]}
     assert {name: list(page.chapters) for name, page in pages.items()} == chapters
     for name, page in pages.items():
         html = read(reports / "exhibited" / f"{name}.html")

@@ -1,16 +1,20 @@
 """Parts of a study's page: claims and the evidence under them, findings, answers, sinks, the texts of its corpora."""
 
 import re
+from collections import Counter
 from math import inf
 
+import pandas as pd
 import pytest
 from report.made_up import HOSTILE, MODELS, SMALL, fill, fill_texts
 from report.made_up_claims import FINDING
 from report.reading import part_of, read, rows_of, text_of
 
+from reporter.charts.layout import Scene
 from reporter.charts.styles import style_models
 from reporter.report.claims import MOST, WIDTH, evidence_of, interval_plot
-from reporter.report.findings import picture
+from reporter.report.findings import picture, read_findings
+from reporter.report.tables import MOST_ROWS, read_sinks
 
 NOTHING = dict.fromkeys(("value", "ci_low", "ci_high", "holds_low", "holds_high", "holds_outside", "paper"))
 
@@ -166,10 +170,29 @@ def test_no_findings_are_said_and_those_not_looked_for_are_not(written, tmp_path
     assert not (tmp_path / "made-up" / "data" / "findings.csv").exists()
 
 
+def test_a_finding_names_the_only_corpus_and_all_of_several():
+    row = {"kind": "roles", "view": "text tokens", "chart": "c", "detail": "{}", "model": None, "corpus": None}
+    styles = style_models({"bert": "encoder", "gpt2": "decoder"})
+    for corpora, said in ((["wiki"], "wiki"), (["wiki", "tweets"], "all corpora")):
+        scene = Scene("s", styles, ["text tokens"], [], corpora)
+        (finding,) = read_findings(lambda sql: pd.DataFrame([row]), scene, 4).all
+        assert finding["about"] == ("all models", said, "text tokens")
+
+
+def test_the_table_of_sinks_has_rows_of_each_model():
+    counts = {"base": MOST_ROWS + 6, "tuned": MOST_ROWS + 6, "other": 2}
+    rows = pd.DataFrame([{"model": model, "texts": 40 - i} for model, count in counts.items() for i in range(count)])
+    sinks = read_sinks(lambda sql: rows if "FROM sinks" in sql else rows[:0], "s", [])
+    shown = Counter(row["model"] for row in sinks["rows"])
+    assert shown == {"base": MOST_ROWS / 2 - 1, "tuned": MOST_ROWS / 2 - 1, "other": 2}
+    assert sinks["more"] == len(rows) - MOST_ROWS and len(sinks["all"]) == len(rows)
+
+
 def test_answers_stand_on_the_page_with_their_rows_and_sinks_with_the_rule(reports, whole, torn):
     assert "Which tokens are sinks?" in read(reports / "whole" / "tokens.html")
     assert whole.count("The first token of a text, any of 9, is a sink in 40 of 40 texts: blocks 2–5") == 7
-    places = [whole.index(words) for words in ("gpt2 on corpus-3", "<summary>1 more</summary>", "gpt2 on corpus-4")]
+    waits = ("gpt2 on corpus-3", "<summary>1 more: gpt2 on corpus-4</summary>", "<h3>gpt2 on corpus-4</h3>")
+    places = [whole.index(words) for words in waits]
     assert places == sorted(places) and "`&lt;script&gt;" in whole
     assert len(rows_of(read(reports / "whole" / "data" / "sink_answers.csv"))) == 10 and 'id="answer-' not in torn
     parts = ("&lt;script&gt;alert(2)", "a token that is told apart", "The sink threshold")
