@@ -158,18 +158,22 @@ def digits_of(values: Sequence[float]) -> int:
 def in_one_precision(values: Sequence[float], digits: int = 2, size: float = 0.0) -> list[str]:
     """Write numbers that stand beside each other with as many decimals each: significant digits of the largest.
 
-    Whole numbers stay whole, and a number that would read as 0 has its own digits.
+    Beside hundreds there are none. Whole numbers stay whole, and a number that would read as 0 has its own digits, as
+    one below 1 has beside hundreds.
     """
     largest = max([size, *map(abs, values)])
-    decimals = digits - 1 - math.floor(math.log10(largest)) if 1e-4 <= largest < 99.5 else 0
+    if not largest >= 1e-4 or all(float(value).is_integer() for value in values):
+        return [short(value, digits) for value in values]
+    wide = largest >= 99.5
+    decimals = 0 if wide else digits - 1 - math.floor(math.log10(largest))
     decimals += largest == 1  # a perfect share has as many as those below it
     while decimals < MOST_DECIMALS and any(
-        abs(value) < 1 <= round(abs(value), decimals) for value in (*values, largest)
+        abs(value) < 1 <= round(abs(value), decimals) for value in (*values, largest) if not wide
     ):
         decimals += 1
-    if not 0 < decimals <= MOST_DECIMALS or all(float(value).is_integer() for value in values):
-        return [short(value, digits) for value in values]
-    return [_fixed(v, decimals) if v == 0 or round(v, decimals) else short(v, digits) for v in values]
+    decimals = min(decimals, MOST_DECIMALS)
+    own = [value != 0 and (abs(value) < 1 if wide else not round(value, decimals)) for value in values]
+    return [short(v, digits) if alone else _fixed(v, decimals) for v, alone in zip(values, own, strict=True)]
 
 
 def near(value: float, digits: int, size: float, nothing: float = ROUNDING) -> str:

@@ -40,6 +40,11 @@ def test_a_difference_that_is_not_known_is_not_that_of_the_numbers():
     )
 
 
+@pytest.mark.parametrize(("values", "texts"), CASES["columns"])
+def test_columns_have_one_precision(values, texts):
+    assert numbers.in_one_precision(values, 3) == texts
+
+
 @pytest.mark.parametrize(("function", "arguments", "text"), CASES["others"])
 def test_other_numbers(function, arguments, text):
     assert getattr(numbers, function)(*arguments) == text
