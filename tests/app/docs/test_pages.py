@@ -5,9 +5,11 @@ otherwise (``yml``, ``py``) is a part of something.
 """
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
 
 import reporter
@@ -101,6 +103,23 @@ def test_every_verb_is_described_and_every_page_and_test_that_is_promised_is_the
     assert promised <= {*PAGES, "keys", "tables", "glossary", "python-names", "contributing", "first-study"}
     named = set(re.findall(r"`(tests/[\w/]+\.(?:py|md))`", PAGES["reliability"]))
     assert len(named) > 20 and not [name for name in named if not (ROOT / name).is_file()]
+
+
+def test_every_command_that_a_page_shows_is_one_of_the_program():
+    """Subcommand and options parse; a page may name a command without its arguments."""
+    program = typer.main.get_command(app)
+    shown = "\n".join([*PAGES.values(), (ROOT / "studies/quickstart.md").read_text("utf-8")]).replace("\\|", " ")
+    found = re.findall(
+        r'`reporter (?!COMMAND)([^`]+)`|^(?:\$ | *- run: )?reporter ((?:[^"\n]|"[^"]*")*)', shown, re.MULTILINE
+    )
+    for text in map("".join, found):
+        words = shlex.split(re.sub(r"\b(N|DIFFERENCE)$", "1", re.split(r" [|>]", text)[0]), comments=True)
+        name, command, rest = program.resolve_command(typer.Context(program), words)
+        try:
+            command.make_context(name, rest)
+        except Exception as error:  # of typer's own copy of click, or of click
+            assert type(error).__name__ == "MissingParameter", (text, error)
+    assert len(found) > 100
 
 
 def test_pictures_are_small_shown_and_have_colours_for_both_themes():
