@@ -50,15 +50,15 @@ function decimalsTogether(a, b) {
   const decimals = Math.max(...[a, b].map(number => (short(number).split(".")[1] ?? "").length));
   return Math.min(decimals, Math.max(0, 3 - Math.floor(Math.log10(size))));
 }
-// Two numbers and the first minus the second, which is the difference of the numbers as they are written. They get up to
-// two decimals more where that difference would not be the measured one, rounded.
+// Two numbers and the first minus the second, which is the difference of the numbers as they are written. They get one
+// decimal more where that difference would else not be the measured one, rounded.
 export function compared(a, b, difference) {
   const fewest = mostCertain([a, b, difference]) ?? decimalsTogether(a[0], b[0]);
   if (fewest === null || fewest > MOST_DECIMALS || [a, b, difference].some(number => isNull(number[0]))) return [a, b, difference].map(([value, low, high]) => estimate(value, low, high));
   const rounded = (value, decimals) => Number(value.toFixed(Math.max(decimals, 0)));
   const shown = decimals => rounded(a[0], decimals) - rounded(b[0], decimals);
   const enough = decimals => decimals <= MOST_DECIMALS && fixed(shown(decimals), decimals) === fixed(difference[0], decimals);
-  const decimals = [fewest, fewest + 1, fewest + 2].find(enough) ?? fewest;
+  const decimals = [fewest, fewest + 1].find(enough) ?? fewest;
   return [[...a], [...b], [shown(decimals), ...difference.slice(1)]].map(([value, low, high]) => estimate(value, low, high, decimals));
 }
 // Numbers of a column without intervals with as many decimals each: significant digits of the largest, none beside

@@ -20,8 +20,8 @@ TINY_P = 1e-12
 
 
 def p_value(p: float, digits: int = 3) -> str:
-    """Write a p as :func:`short` does, and a tiny one as ``< 1e-12``."""
-    return f"< {TINY_P:g}" if p < TINY_P else short(p, digits)
+    """Write a p as :func:`short` does, and a tiny one as ``< 10⁻¹²``."""
+    return "< 10⁻¹²" if p < TINY_P else short(p, digits)
 
 
 def short(value: Any, digits: int = 3) -> str:
@@ -95,7 +95,7 @@ def estimates(numbers: Sequence[Measured]) -> list[str]:
 def compared(a: Measured, b: Measured, difference: Measured) -> tuple[str, str, str]:
     """Write two numbers and the first minus the second, which is the difference of the numbers as they are written.
 
-    They get up to two decimals more where that difference would not be the measured one, rounded.
+    They get one decimal more where that difference would else not be the measured one, rounded.
     """
     known = [decimals for number in (a, b, difference) if (decimals := decimals_of(*number)) is not None]
     decimals = max(known) if known else _decimals_together(a[0], b[0])
@@ -103,7 +103,7 @@ def compared(a: Measured, b: Measured, difference: Measured) -> tuple[str, str, 
         return estimate(*a), estimate(*b), estimate(*difference)
     shown = {
         n: round(a[0], max(n, 0)) - round(b[0], max(n, 0))
-        for n in range(decimals, min(decimals + 2, MOST_DECIMALS) + 1)
+        for n in range(decimals, min(decimals + 1, MOST_DECIMALS) + 1)
     }
     decimals = next((n for n, gap in shown.items() if _fixed(gap, n) == _fixed(difference[0], n)), decimals)
     return estimate(*a, decimals), estimate(*b, decimals), estimate(shown[decimals], *difference[1:], decimals)

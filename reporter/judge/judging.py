@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from reporter.core.errors import ReporterError, describe, failures
-from reporter.core.numbers import in_one_precision, p_value, signed
+from reporter.core.numbers import estimates, in_one_precision, p_value, signed
 from reporter.core.places import WITHOUT_SINKS
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.geometry.statistics import holm
@@ -53,7 +53,7 @@ def change(finding: Outcome, other: Outcome, view: str) -> dict[str, Any]:
     turned = word != other_word
     here, after = finding.shown(word), other.shown(other_word)
     if here.value is not None and after.value is not None and here.statistic == after.statistic:
-        sentences.append(" becomes ".join(in_one_precision([here.value, after.value], 3)))
+        sentences.append(" becomes ".join(estimates([(one.value, one.low, one.high) for one in (here, after)])))
         turned |= here.value * after.value < 0
     pairs = {place: (profile, other.seen[place]) for place, profile in finding.seen.items() if place in other.seen}
     if pairs:

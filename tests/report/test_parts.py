@@ -98,7 +98,7 @@ def test_evidence_of_any_kind_is_written_for_readers():
     effect = {"a": "decoders", "b": "encoders", "mean_a": 0.822, "mean_b": -0.07, "n_a": 1, "n_b": 2, "g": None}
     found = evidence_of({"effect": effect, "parts": [{"name": "first", "value": 0.6, "p_holds": 0.0, "p_fails": 0.2}]})
     assert found["facts"] == [("effect", "decoders 0.822 (n = 1), encoders −0.07 (n = 2)")]
-    assert [table["rows"] for table in found["tables"]] == [[("first", "0.6", "< 1e-12", "0.2")]]
+    assert [table["rows"] for table in found["tables"]] == [[("first", "0.6", "< 10⁻¹²", "0.2")]]
 
 
 def test_no_column_of_the_evidence_mixes_two_statistics():

@@ -147,6 +147,9 @@ ORDER BY list_position(['changed', 'NULL in B', 'NULL in A', 'only in A', 'only 
   {", ".join(NAMES)}
 """
 
+_LARGEST = ("layer", "layer_b", "a", "b", "delta", "ci_low", "ci_high")
+"""Columns of the largest change of a statistic."""
+
 # The numbers of a statistic at all layers are one row. Main statistics come first, and numbers that a run derives
 # from others (answers, findings) last.
 _PROFILES = f"""
@@ -162,7 +165,7 @@ WITH located AS (
 )
 SELECT metric, statistic, model, checkpoint, corpus, view, position AS site, interval IS NOT NULL AS with_interval,
   count(*) AS changed, any_value(compared) AS compared, min(texts) AS texts,
-  {", ".join(f"max_by({name}, abs(delta)) AS {name}" for name in ("layer", "layer_b", "a", "b", "delta"))}
+  {", ".join(f"max_by({name}, abs(delta)) AS {name}" for name in _LARGEST)}
 FROM counted WHERE change = 'changed'
 GROUP BY metric, statistic, model, checkpoint, corpus, view, position, with_interval
 ORDER BY NOT any_value(main), NOT any_value(measured), ends_with(statistic, '_floor'),

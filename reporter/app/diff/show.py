@@ -117,7 +117,8 @@ def _extent(row: Mapping[str, Any], statistic: Statistic | None, blocks: tuple[i
     """Say at how many layers a statistic changed and by how much: ``at 5 of 7 layers``, ``+0.12 (layer 3: …)``."""
     step = statistic is not None and statistic.per == "step"
     unit = f" {statistic.unit}" if statistic is not None and statistic.unit else ""
-    b, a, delta = compared(*((row[name], None, None) for name in ("b", "a", "delta")))
+    gap = row["delta"], row["ci_low"], row["ci_high"]
+    b, a, delta = compared((row["b"], None, None), (row["a"], None, None), gap)
     delta, ends = f"{'+' * (row['delta'] > 0)}{delta}{unit}", f"{a} → {b}"
     if row["layer"] is None or row["site"] == "final":
         return ("after the final norm" if row["site"] else "as a whole"), f"{delta} ({ends})"

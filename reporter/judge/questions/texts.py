@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reporter.core.numbers import compared, short, signed
+from reporter.core.numbers import apart, short, signed
 from reporter.core.places import capital, in_backticks, listed, place, ranges
 from reporter.judge.facts import declared
 from reporter.judge.questions.question import (
@@ -209,9 +209,8 @@ def _without(row: Record) -> str:
 
 def _sides(row: Record) -> tuple[str, str]:
     """Return a number with and without a text, in one precision."""
-    value, without = row["value"], row["value_without"]
-    texts = compared(*((number, None, None) for number in (value, without, value - without)))
-    return texts[0], texts[1]
+    value, without = apart([row["value"], row["value_without"]])
+    return value, without
 
 
 def _influential(rows: Sequence[Record]) -> Iterator[tuple[float, Box]]:
