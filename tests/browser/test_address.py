@@ -93,7 +93,11 @@ def test_no_part_of_an_address_acts(tab, reports, study, name):
 
 
 @pytest.mark.parametrize(
-    ("study", "name"), [("made-up", "layers"), pytest.param("explored", "tokens", marks=pytest.mark.nightly)]
+    ("study", "name"),
+    [
+        ("made-up", "method"),
+        *(pytest.param(*page, marks=pytest.mark.nightly) for page in (("made-up", "layers"), ("explored", "tokens"))),
+    ],
 )
 def test_no_part_of_an_address_acts_in_one_file(tab, reports, single, study, name):
     for query, hash in addresses(reports / study / f"{name}.html"):
