@@ -1,4 +1,4 @@
-"""Compute the cells of a plan, one checkpoint of one model at a time; finished cells are stored within seconds."""
+"""Compute the cells of a plan, one checkpoint of one model at a time; finished cells are stored within two seconds."""
 
 from __future__ import annotations
 

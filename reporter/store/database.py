@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-_WAIT, _MOST_WAIT = 2.0, 30.0  # seconds of work that may wait to be written: between these
-_SHARE = 8.0  # so many times what the last writing took, since a large study would write half of the time
+_WAIT = 2.0  # seconds of work that may wait to be written
 _LONG = 10_000  # rows from which on it pays to look for texts that come again
 
 Numbers = Mapping[str, Sequence[dict[str, Any]]]  # cleaned rows by table
@@ -44,19 +43,18 @@ class Store:
         self._file = DatabaseFile(path, waiting)
         self._together = False
         self._since = 0.0  # when cells were written last
-        self._took = 0.0  # how long that took
         self._cells: dict[CellKey, tuple[dict[str, Any], Numbers]] = {}
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Write the cells that are committed inside the block a few at a time: every few seconds, and at the end.
+        """Write the cells that are committed inside the block a few at a time: every two seconds, and at the end.
 
         To open the file, and to rewrite the last part of each table, takes longer than the numbers of one cell. A
-        reader inside the block may miss the last cells; a process that is killed loses a few seconds of work.
+        reader inside the block may miss the last cells; a process that is killed loses two seconds of work.
         """
         before, self._together = self._together, True
         if not before:
-            self._since, self._took = time.monotonic(), 0.0
+            self._since = time.monotonic()
         try:
             yield
         finally:
@@ -90,15 +88,13 @@ class Store:
             self._write({key: (row, numbers)})
             return
         self._cells[key] = row, numbers
-        if time.monotonic() - self._since >= max(_WAIT, min(_SHARE * self._took, _MOST_WAIT)):
+        if time.monotonic() - self._since >= _WAIT:
             self._write_waiting()
 
     def _write_waiting(self) -> None:
         if self._cells:
-            began = time.monotonic()
             self._write(self._cells)
             self._cells, self._since = {}, time.monotonic()
-            self._took = self._since - began
 
     def _write(self, cells: Mapping[CellKey, tuple[dict[str, Any], Numbers]]) -> None:
         rows: dict[str, list[dict[str, Any]]] = {CellRow.table.name: [row for row, _ in cells.values()]}
