@@ -49,7 +49,12 @@ def short(value: Any, digits: int = 3) -> str:
 def signed(value: float, low: Any = None, high: Any = None) -> str:
     """Write a difference, a positive one with its sign: ``+0.041``, or with its interval ``+0.04 [0.01, 0.07]``."""
     known = decimals_of(value, low, high) is not None
-    return "+" * (value > 0) + (estimate(value, low, high) if known else short(value, 2))
+    return with_sign(value, estimate(value, low, high) if known else short(value, 2))
+
+
+def with_sign(value: Any, text: str) -> str:
+    """Put the sign of a positive number before it as written."""
+    return text if is_null(value) or value <= 0 else f"+{text}"
 
 
 Measured = tuple[Any, Any, Any]

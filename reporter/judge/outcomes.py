@@ -36,7 +36,7 @@ class Range:
     def of(cls, claimed: str, by: float, digits: str = ".3g") -> Range:
         """Return where a claim of :func:`inequalities` wants its number."""
         if claimed in ("above", "below"):
-            return cls(f"> {by:{digits}}", low=by) if claimed == "above" else cls(_less(-by, digits), high=-by)
+            return cls(_end(">", by, digits), low=by) if claimed == "above" else cls(_end("<", -by, digits), high=-by)
         return cls(f"{'within' if claimed == 'same' else 'beyond'} ± {by:{digits}}", -by, by, claimed == "different")
 
     @property
@@ -45,8 +45,8 @@ class Range:
         return self.low is not None or self.high is not None
 
 
-def _less(end: float, digits: str = ".3g") -> str:
-    return f"< {end:{digits}}".replace("-", "−")
+def _end(sign: str, end: float, digits: str = ".3g") -> str:
+    return f"{sign} {end:{digits}}".replace("-", "−")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Inequality:
     def wanted(self) -> Range:
         """The range in which the claim expects the number."""
         end = self.shown(float(np.ravel(self.bound)[0]))
-        return Range(_less(end), high=end) if self.less else Range(_less(end).replace("<", ">"), low=end)
+        return Range(_end("<", end), high=end) if self.less else Range(_end(">", end), low=end)
 
 
 def deciding(holds: Sequence[Inequality], fails: Sequence[Inequality]) -> Inequality:

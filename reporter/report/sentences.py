@@ -12,7 +12,7 @@ from math import ceil, floor, log10
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from reporter.core.numbers import Measured, compared, decimals_of, estimate, short, whole
+from reporter.core.numbers import Measured, compared, decimals_of, estimate, joined, short, whole
 from reporter.core.places import capital, end, listed, places
 from reporter.geometry.intervals import VERDICT_TEXTS
 from reporter.judge.comparison import PAIR, differs
@@ -310,8 +310,7 @@ def _written(rows: Sequence[Row], title: str, decimals: int | None = None) -> st
         while decimals < 5 and any(abs(end) < one <= float(f"{abs(end):.{decimals}f}") for end in ends):
             decimals += 1  # 0.9996 is not 1
         texts = [f"{end:,.{decimals}f}".replace("-", "−") for end in ends] if decimals <= 5 else [*map(short, ends)]
-    joined = texts[0] if texts[0] == texts[1] else " to ".join(texts) if "−" in "".join(texts) else "–".join(texts)
-    return joined + "\N{NO-BREAK SPACE}%" * percent
+    return joined(*texts) + "\N{NO-BREAK SPACE}%" * percent
 
 
 def _strength(stored: StoredComparison, row: Row, basis: str = "") -> str:

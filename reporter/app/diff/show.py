@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from reporter.app.diff import Comparison
 from reporter.app.diff.causes import Cause
-from reporter.core.numbers import compared, counted, short
+from reporter.core.numbers import compared, counted, short, with_sign
 from reporter.core.places import place
 from reporter.judge.facts import with_analyses
 from reporter.metrics.base import Statistic
@@ -119,7 +119,7 @@ def _extent(row: Mapping[str, Any], statistic: Statistic | None, blocks: tuple[i
     unit = f" {statistic.unit}" if statistic is not None and statistic.unit else ""
     gap = row["delta"], row["ci_low"], row["ci_high"]
     b, a, delta = compared((row["b"], None, None), (row["a"], None, None), gap)
-    delta, ends = f"{'+' * (row['delta'] > 0)}{delta}{unit}", f"{a} → {b}"
+    delta, ends = f"{with_sign(row['delta'], delta)}{unit}", f"{a} → {b}"
     if row["layer"] is None or row["site"] == "final":
         return ("after the final norm" if row["site"] else "as a whole"), f"{delta} ({ends})"
     if row["layer_b"] is not None:

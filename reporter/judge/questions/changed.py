@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from reporter.core.json_text import stored_json
-from reporter.core.numbers import compared, counted, estimate, short, signed
+from reporter.core.numbers import compared, counted, estimate, short, signed, with_sign
 from reporter.core.places import capital, in_backticks, listed, numbers_of, place, ranges
 from reporter.core.table import FREE, Row
 from reporter.judge.claims import least_effect
@@ -354,7 +354,7 @@ def _written(change: Record) -> tuple[str, str, str]:
     after, before = (change["after"], None, None), (change["before"], None, None)
     model, base, difference = compared(after, before, (gap, change["ci_low"], change["ci_high"]))
     paired = change["paired"] or change["ci_low"] is None
-    return model, base, "+" * (gap > 0) + difference + ", not paired" * (not paired)
+    return model, base, with_sign(gap, difference) + ", not paired" * (not paired)
 
 
 def _differ(numbers: Sequence[Record]) -> str:

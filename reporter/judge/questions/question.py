@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reporter.core.json_text import stored_json
-from reporter.core.numbers import Measured, estimates, in_one_precision
+from reporter.core.numbers import Measured, estimates, in_one_precision, with_sign
 from reporter.core.table import Row
 
 Record = Mapping[str, Any]
@@ -44,11 +44,11 @@ class BoxColumn(NamedTuple):
             return [str(cell) for cell in cells]
         if any(isinstance(cell, tuple) for cell in cells):
             numbers: list[Measured] = [cell if isinstance(cell, tuple) else (cell, None, None) for cell in cells]
-            signs = ["+" * bool(self.signed and value is not None and value > 0) for value, *_ in numbers]
-            return [sign + text for sign, text in zip(signs, estimates(numbers), strict=True)]
+            texts = estimates(numbers)
+            return [with_sign(n[0], text) for n, text in zip(numbers, texts, strict=True)] if self.signed else texts
         values = [float(cell) for cell in cells if isinstance(cell, int | float | str)]
-        texts = iter(in_one_precision(values, self.digits))
-        return ["–" if cell is None else next(texts) for cell in cells]
+        written = iter(in_one_precision(values, self.digits))
+        return ["–" if cell is None else next(written) for cell in cells]
 
 
 def numeric(heading: str, cell: Callable[[Any], str | int]) -> BoxColumn:
